@@ -1,0 +1,324 @@
+\echo Use "CREATE EXTENSION cdc_bridge" to load this file. \quit
+
+-- Two schemas: functions and views that people use stand in the schema chosen at CREATE EXTENSION, what the extension
+-- keeps stands in cdc_bridge. Nobody but the extension's owner has rights on the tables; the library reads and writes
+-- them itself, after checks of its own.
+
+CREATE SCHEMA cdc_bridge;
+COMMENT ON SCHEMA cdc_bridge IS 'what cdc_bridge keeps: pipelines, their tables, states and positions';
+-- For cdc_bridge.position; the tables themselves are granted to nobody.
+GRANT USAGE ON SCHEMA cdc_bridge TO PUBLIC;
+
+-- ---------------------------------------------------------------------------------------------------------- pipelines
+
+CREATE SEQUENCE cdc_bridge.pipeline_id_seq AS integer;
+COMMENT ON SEQUENCE cdc_bridge.pipeline_id_seq IS 'numbers of pipelines';
+
+CREATE TABLE cdc_bridge.pipeline
+(
+	pipeline_id integer NOT NULL DEFAULT nextval('cdc_bridge.pipeline_id_seq'::regclass)
+		CONSTRAINT pipeline_pkey PRIMARY KEY,
+	name text NOT NULL CONSTRAINT pipeline_name_key UNIQUE,
+	owner regrole NOT NULL,
+	source text,
+	sink text,
+	tables text[] NOT NULL,
+	target_schema text,
+	options jsonb,
+	created_at timestamptz NOT NULL
+);
+COMMENT ON TABLE cdc_bridge.pipeline IS 'definitions of pipelines; written by cdc_create_pipeline() and its sisters only';
+ALTER SEQUENCE cdc_bridge.pipeline_id_seq OWNED BY cdc_bridge.pipeline.pipeline_id;
+
+CREATE TABLE cdc_bridge.pipeline_state
+(
+	pipeline_id integer NOT NULL CONSTRAINT pipeline_state_pkey PRIMARY KEY,
+	-- Where it was started: a copy of this database (CREATE DATABASE ... TEMPLATE) comes up stopped.
+	database oid NOT NULL,
+	enabled boolean NOT NULL,
+	state text NOT NULL,
+	last_error text,
+	last_error_sqlstate text,
+	last_error_detail text,
+	last_error_hint text,
+	last_error_position text,
+	last_error_at timestamptz
+);
+COMMENT ON TABLE cdc_bridge.pipeline_state IS 'whether a pipeline should run, the state its workers reached, and the last error';
+
+CREATE TABLE cdc_bridge.pipeline_table
+(
+	pipeline_id integer NOT NULL,
+	table_id integer NOT NULL,
+	source_schema text NOT NULL,
+	source_table text NOT NULL,
+	target_schema text NOT NULL,
+	target_table text NOT NULL,
+	CONSTRAINT pipeline_table_pkey PRIMARY KEY (pipeline_id, table_id),
+	CONSTRAINT pipeline_table_source_key UNIQUE (pipeline_id, source_schema, source_table)
+);
+COMMENT ON TABLE cdc_bridge.pipeline_table IS 'source tables of a pipeline and the tables they go into';
+
+CREATE TABLE cdc_bridge.table_state
+(
+	pipeline_id integer NOT NULL,
+	table_id integer NOT NULL,
+	state text NOT NULL,
+	generation integer NOT NULL,
+	-- oid, not regclass: a plain number is what a worker wants, and it does not keep pg_upgrade away.
+	target oid NOT NULL,
+	definition jsonb,
+	high_file text,
+	high_offset bigint,
+	stop_file text,
+	stop_offset bigint,
+	row_estimate bigint NOT NULL,
+	rows_copied bigint NOT NULL,
+	chunks integer NOT NULL,
+	last_error text,
+	last_error_sqlstate text,
+	last_error_detail text,
+	last_error_hint text,
+	last_error_at timestamptz,
+	snapshot_started_at timestamptz,
+	snapshot_finished_at timestamptz,
+	CONSTRAINT table_state_pkey PRIMARY KEY (pipeline_id, table_id)
+);
+COMMENT ON TABLE cdc_bridge.table_state IS 'state of each table of a pipeline, its declared definition, its marks and why it stopped';
+
+CREATE TABLE cdc_bridge.snapshot_chunk
+(
+	pipeline_id integer NOT NULL,
+	table_id integer NOT NULL,
+	generation integer NOT NULL,
+	chunk_no integer NOT NULL,
+	upper_key text[] NOT NULL,
+	rows bigint NOT NULL,
+	bytes bigint NOT NULL,
+	-- Sum up to and including this chunk, so that progress costs one look at the newest row.
+	rows_total bigint NOT NULL,
+	CONSTRAINT snapshot_chunk_pkey PRIMARY KEY (pipeline_id, table_id, generation, chunk_no)
+);
+COMMENT ON TABLE cdc_bridge.snapshot_chunk IS 'ledger of the chunks that a running snapshot has copied; emptied when the table streams';
+
+CREATE TABLE cdc_bridge.snapshot_deleted
+(
+	pipeline_id integer NOT NULL,
+	table_id integer NOT NULL,
+	key bytea NOT NULL,
+	CONSTRAINT snapshot_deleted_pkey PRIMARY KEY (pipeline_id, table_id, key)
+);
+COMMENT ON TABLE cdc_bridge.snapshot_deleted IS 'keys that the stream deleted while the table is being copied; emptied when the table streams';
+
+-- A dump carries what was asked for, not how far it got: a restored pipeline comes up stopped and begins anew.
+SELECT pg_catalog.pg_extension_config_dump('cdc_bridge.pipeline', '');
+SELECT pg_catalog.pg_extension_config_dump('cdc_bridge.pipeline_table', '');
+SELECT pg_catalog.pg_extension_config_dump('cdc_bridge.pipeline_id_seq', '');
+
+-- ----------------------------------------------------------------------------------------------------------- servers
+
+CREATE FUNCTION cdc_bridge.mysql_validator(options text[], catalog oid)
+RETURNS void
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'cdc_mysql_validator';
+COMMENT ON FUNCTION cdc_bridge.mysql_validator(text[], oid) IS 'checks the options of cdc_mysql servers and user mappings';
+
+CREATE FOREIGN DATA WRAPPER cdc_mysql NO HANDLER VALIDATOR cdc_bridge.mysql_validator;
+COMMENT ON FOREIGN DATA WRAPPER cdc_mysql IS 'MySQL and MariaDB servers as sources of cdc_bridge pipelines';
+
+-- --------------------------------------------------------------------------------------------------------- pipelines
+-- Not STRICT: a NULL argument means "left out". Not for PUBLIC: a pipeline opens connections to other machines and
+-- takes background workers, so a DBA decides which roles may make one.
+
+CREATE FUNCTION @extschema@.cdc_create_pipeline(pipeline text, source text DEFAULT NULL, tables text[] DEFAULT NULL,
+	target_schema text DEFAULT NULL, sink text DEFAULT NULL, options jsonb DEFAULT NULL)
+RETURNS void
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'cdc_create_pipeline';
+COMMENT ON FUNCTION @extschema@.cdc_create_pipeline(text, text, text[], text, text, jsonb) IS 'make a pipeline, stopped';
+REVOKE ALL ON FUNCTION @extschema@.cdc_create_pipeline(text, text, text[], text, text, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION @extschema@.cdc_start_pipeline(pipeline text, source text DEFAULT NULL, tables text[] DEFAULT NULL,
+	target_schema text DEFAULT NULL, sink text DEFAULT NULL, options jsonb DEFAULT NULL)
+RETURNS void
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'cdc_start_pipeline';
+COMMENT ON FUNCTION @extschema@.cdc_start_pipeline(text, text, text[], text, text, jsonb) IS 'start a pipeline; make it first when a definition is given';
+REVOKE ALL ON FUNCTION @extschema@.cdc_start_pipeline(text, text, text[], text, text, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION @extschema@.cdc_stop_pipeline(pipeline text)
+RETURNS void
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'cdc_stop_pipeline';
+COMMENT ON FUNCTION @extschema@.cdc_stop_pipeline(text) IS 'stop a pipeline; it goes on from the same position when started again';
+REVOKE ALL ON FUNCTION @extschema@.cdc_stop_pipeline(text) FROM PUBLIC;
+
+CREATE FUNCTION @extschema@.cdc_drop_pipeline(pipeline text)
+RETURNS void
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'cdc_drop_pipeline';
+COMMENT ON FUNCTION @extschema@.cdc_drop_pipeline(text) IS 'remove a pipeline and its position; the target tables stay';
+REVOKE ALL ON FUNCTION @extschema@.cdc_drop_pipeline(text) FROM PUBLIC;
+
+-- Without SET and SECURITY DEFINER: either would keep it from committing between two looks. It changes nothing, and
+-- lets a role wait only for pipelines that it may see: EXECUTE stays with PUBLIC.
+CREATE PROCEDURE @extschema@.cdc_wait_for_pipeline(pipeline text, state text DEFAULT 'streaming',
+	timeout interval DEFAULT NULL)
+LANGUAGE C
+AS 'MODULE_PATHNAME', 'cdc_wait_for_pipeline';
+COMMENT ON PROCEDURE @extschema@.cdc_wait_for_pipeline(text, text, interval) IS 'wait until a pipeline has reached a state';
+
+-- ------------------------------------------------------------------------------------------------------------ checks
+
+CREATE FUNCTION @extschema@.cdc_check(server text DEFAULT NULL)
+RETURNS TABLE("check" text, status text, detail text, hint text)
+LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 20
+AS 'MODULE_PATHNAME', 'cdc_check';
+COMMENT ON FUNCTION @extschema@.cdc_check(text) IS 'what this server, or a source server, still needs; changes nothing';
+-- With a server it connects to another machine.
+REVOKE ALL ON FUNCTION @extschema@.cdc_check(text) FROM PUBLIC;
+
+CREATE FUNCTION @extschema@.cdc_list_options()
+RETURNS TABLE(kind text, subject text, name text, type text, "default" text, allowed text, unit text, description text)
+LANGUAGE C STABLE PARALLEL SAFE ROWS 40
+AS 'MODULE_PATHNAME', 'cdc_list_options';
+COMMENT ON FUNCTION @extschema@.cdc_list_options() IS 'options of servers, user mappings and pipelines';
+
+-- ------------------------------------------------------------------------------------------------------------- views
+-- The functions behind the views give each role its own pipelines (and those of roles whose privileges it has);
+-- members of pg_monitor see all. So the views and functions are for PUBLIC.
+
+CREATE FUNCTION cdc_bridge.stat_pipeline(OUT pipeline text, OUT pipeline_id integer, OUT owner regrole,
+	OUT source text, OUT state text, OUT ingest_pid integer, OUT snapshot_pid integer, OUT tables integer,
+	OUT tables_snapshot integer, OUT tables_streaming integer, OUT tables_stopped integer, OUT lag interval,
+	OUT applied_file text, OUT applied_offset bigint, OUT applied_gtids text, OUT streamed_file text,
+	OUT streamed_offset bigint, OUT source_commit_time timestamptz, OUT last_event_at timestamptz,
+	OUT transactions bigint, OUT changes bigint, OUT bytes bigint, OUT commits bigint, OUT failures integer,
+	OUT retry_at timestamptz, OUT started_at timestamptz, OUT last_error text, OUT last_error_sqlstate text,
+	OUT last_error_detail text, OUT last_error_hint text, OUT last_error_position text, OUT last_error_at timestamptz)
+RETURNS SETOF record
+LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 10
+AS 'MODULE_PATHNAME', 'cdc_stat_pipeline';
+COMMENT ON FUNCTION cdc_bridge.stat_pipeline() IS 'behind view pg_stat_cdc_pipeline';
+
+CREATE VIEW @extschema@.pg_stat_cdc_pipeline WITH (security_barrier) AS
+SELECT s.pipeline, s.pipeline_id, s.owner, s.source, s.state, s.ingest_pid, s.snapshot_pid, s.tables,
+	s.tables_snapshot, s.tables_streaming, s.tables_stopped, s.lag, s.applied_file, s.applied_offset,
+	s.applied_gtids, s.streamed_file, s.streamed_offset, s.source_commit_time, s.last_event_at, s.transactions,
+	s.changes, s.bytes, s.commits, s.failures, s.retry_at, s.started_at, s.last_error, s.last_error_sqlstate,
+	s.last_error_detail, s.last_error_hint, s.last_error_position, s.last_error_at
+FROM cdc_bridge.stat_pipeline() AS s;
+COMMENT ON VIEW @extschema@.pg_stat_cdc_pipeline IS 'one row per pipeline: state, lag, position, counters, last error';
+GRANT SELECT ON @extschema@.pg_stat_cdc_pipeline TO PUBLIC;
+
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.pipeline IS 'name of the pipeline';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.pipeline_id IS 'its number, as in names of position tables and replication origins';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.owner IS 'role that made it and that its workers run as';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.source IS 'server that the changes come from';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.state IS 'stopped, starting, snapshot, streaming, retrying or failed';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.ingest_pid IS 'process that follows the source; NULL when none runs';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.snapshot_pid IS 'process that copies tables; NULL when none runs';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.tables IS 'number of its tables';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.tables_snapshot IS 'of these, still being copied or catching up';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.tables_streaming IS 'of these, complete and followed';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.tables_stopped IS 'of these, stopped: see pg_stat_cdc_table';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.lag IS 'how old the oldest change that is not applied here may be; 0 when caught up, NULL when not known';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.applied_file IS 'binary log file of the durable position';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.applied_offset IS 'offset of the durable position: everything before it is applied and committed here';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.applied_gtids IS 'set of GTIDs that are applied; empty when the source writes none';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.streamed_file IS 'binary log file that is being read; NULL when no worker runs';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.streamed_offset IS 'offset that has been read up to';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.source_commit_time IS 'when the newest applied transaction committed at the source, by the source''s clock';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.last_event_at IS 'when the source last sent anything, heartbeats included';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.transactions IS 'source transactions applied since the worker''s counters began';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.changes IS 'row changes applied';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.bytes IS 'size of their row images in the binary log';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.commits IS 'PostgreSQL transactions they were applied in';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.failures IS 'errors in a row since the last healthy period';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.retry_at IS 'when the next attempt begins; NULL when none is planned';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.started_at IS 'when the worker that runs now began';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.last_error IS 'message of the last error; cleared by cdc_start_pipeline()';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.last_error_sqlstate IS 'its SQLSTATE';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.last_error_detail IS 'its detail';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.last_error_hint IS 'what to do about it';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.last_error_position IS 'position in the source''s log where it happened';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.last_error_at IS 'when it happened';
+
+CREATE FUNCTION cdc_bridge.stat_table(OUT pipeline text, OUT source_schema text, OUT source_table text,
+	OUT target_schema text, OUT target_table text, OUT state text, OUT inserts bigint, OUT updates bigint,
+	OUT deletes bigint, OUT conflicts bigint, OUT rows_copied bigint, OUT last_change_at timestamptz,
+	OUT stop_position text, OUT last_error text, OUT last_error_sqlstate text, OUT last_error_detail text,
+	OUT last_error_hint text, OUT last_error_at timestamptz, OUT chunks integer, OUT rows_estimated bigint,
+	OUT percent numeric, OUT bar text, OUT started_at timestamptz, OUT finished_at timestamptz)
+RETURNS SETOF record
+LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 100
+AS 'MODULE_PATHNAME', 'cdc_stat_table';
+COMMENT ON FUNCTION cdc_bridge.stat_table() IS 'behind views pg_stat_cdc_table and pg_stat_cdc_snapshot';
+
+CREATE VIEW @extschema@.pg_stat_cdc_table WITH (security_barrier) AS
+SELECT s.pipeline, s.source_schema, s.source_table, s.target_schema, s.target_table, s.state, s.inserts, s.updates,
+	s.deletes, s.conflicts, s.rows_copied, s.last_change_at, s.stop_position, s.last_error, s.last_error_sqlstate,
+	s.last_error_detail, s.last_error_hint, s.last_error_at
+FROM cdc_bridge.stat_table() AS s;
+COMMENT ON VIEW @extschema@.pg_stat_cdc_table IS 'one row per table of a pipeline: state, counters, why it stopped';
+GRANT SELECT ON @extschema@.pg_stat_cdc_table TO PUBLIC;
+
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.pipeline IS 'name of the pipeline';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.source_schema IS 'schema (database) at the source';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.source_table IS 'table at the source';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.target_schema IS 'schema here';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.target_table IS 'table here';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.state IS 'snapshot, catchup, streaming or stopped';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.inserts IS 'rows inserted by the stream';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.updates IS 'rows updated by the stream';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.deletes IS 'rows deleted by the stream';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.conflicts IS 'inserts that found a row, updates and deletes that found none, while streaming';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.rows_copied IS 'rows read by the snapshot';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.last_change_at IS 'when the last change was applied';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.stop_position IS 'stopped tables: changes of transactions from here on are not applied; NULL: none are';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.last_error IS 'why it stopped';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.last_error_sqlstate IS 'SQLSTATE of that';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.last_error_detail IS 'detail of that';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.last_error_hint IS 'what to do about it';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.last_error_at IS 'when it stopped';
+
+CREATE VIEW @extschema@.pg_stat_cdc_snapshot WITH (security_barrier) AS
+SELECT s.pipeline, s.source_schema, s.source_table, s.state, s.chunks, s.rows_copied, s.rows_estimated, s.percent,
+	s.bar, s.started_at, s.finished_at
+FROM cdc_bridge.stat_table() AS s
+WHERE s.started_at IS NOT NULL;
+COMMENT ON VIEW @extschema@.pg_stat_cdc_snapshot IS 'one row per table whose initial copy has begun: how far it is';
+GRANT SELECT ON @extschema@.pg_stat_cdc_snapshot TO PUBLIC;
+
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_snapshot.pipeline IS 'name of the pipeline';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_snapshot.source_schema IS 'schema (database) at the source';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_snapshot.source_table IS 'table at the source';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_snapshot.state IS 'snapshot, catchup, streaming or stopped';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_snapshot.chunks IS 'chunks copied';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_snapshot.rows_copied IS 'rows read from the source so far';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_snapshot.rows_estimated IS 'the source''s own estimate of the table''s rows; NULL when it has none';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_snapshot.percent IS 'rows_copied of rows_estimated, below 100 until the copy is complete; NULL when not known';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_snapshot.bar IS 'the same to look at';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_snapshot.started_at IS 'when the copy began';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_snapshot.finished_at IS 'when the last chunk was there';
+
+CREATE FUNCTION cdc_bridge.stat_position(OUT pipeline text, OUT pipeline_id integer, OUT identity text,
+	OUT file text, OUT "offset" bigint, OUT gtids text, OUT committed_at timestamptz)
+RETURNS SETOF record
+LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 10
+AS 'MODULE_PATHNAME', 'cdc_stat_position';
+COMMENT ON FUNCTION cdc_bridge.stat_position() IS 'behind view cdc_bridge.position';
+
+CREATE VIEW cdc_bridge.position WITH (security_barrier) AS
+SELECT s.pipeline, s.pipeline_id, s.identity, s.file, s."offset", s.gtids, s.committed_at
+FROM cdc_bridge.stat_position() AS s;
+COMMENT ON VIEW cdc_bridge.position IS 'durable position of each pipeline, folded from the two position tables it uses in turn';
+GRANT SELECT ON cdc_bridge.position TO PUBLIC;
+
+COMMENT ON COLUMN cdc_bridge.position.pipeline IS 'name of the pipeline';
+COMMENT ON COLUMN cdc_bridge.position.pipeline_id IS 'its number';
+COMMENT ON COLUMN cdc_bridge.position.identity IS 'server that file and offset belong to';
+COMMENT ON COLUMN cdc_bridge.position.file IS 'binary log file';
+COMMENT ON COLUMN cdc_bridge.position."offset" IS 'offset in it';
+COMMENT ON COLUMN cdc_bridge.position.gtids IS 'set of GTIDs that are applied';
+COMMENT ON COLUMN cdc_bridge.position.committed_at IS 'when the newest position row was written here';

@@ -1,0 +1,444 @@
+/*-------------------------------------------------------------------------
+ *
+ * api_pipeline.c
+ *	  cdc_create_pipeline, cdc_start_pipeline, cdc_stop_pipeline,
+ *	  cdc_drop_pipeline.
+ *
+ * NOTES
+ *	  They change rows of cdc_bridge.* and ask for a wake-up at commit; nothing
+ *	  outside this database, so ROLLBACK undoes all of it. The one thing that
+ *	  happens at once is that drop makes the pipeline's workers leave: a
+ *	  rolled-back drop has only restarted them.
+ *
+ *	  Whoever creates a pipeline owns it, and its workers run as him. So he needs
+ *	  what they will need: USAGE on the server, a user mapping, CREATE where the
+ *	  tables go. Starting, stopping and dropping need the privileges of the
+ *	  owner. EXECUTE on the functions is not for PUBLIC.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/catalog.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_type.h"
+#include "commands/dbcommands.h"
+#include "fmgr.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "tcop/utility.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+
+#include "api/api.h"
+#include "catalog/catalog_lock.h"
+#include "compat/pg_compat.h"
+#include "pipeline/shmem.h"
+
+PG_FUNCTION_INFO_V1(cdc_create_pipeline);
+PG_FUNCTION_INFO_V1(cdc_start_pipeline);
+PG_FUNCTION_INFO_V1(cdc_stop_pipeline);
+PG_FUNCTION_INFO_V1(cdc_drop_pipeline);
+
+/* How often drop makes workers leave that were started again just then. */
+#define DROP_ATTEMPTS 20
+
+bool
+api_may_see(const CatalogPipeline *pipeline)
+{
+	return has_privs_of_role(GetUserId(), pipeline->owner) ||
+		has_privs_of_role(GetUserId(), ROLE_PG_MONITOR);
+}
+
+void
+api_no_pipeline(const char *name, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_OBJECT),
+			 errmsg("pipeline \"%s\" does not exist", name),
+			 hint != NULL ? errhint("%s", hint) : 0));
+}
+
+/* ---- arguments ---- */
+
+static char *
+text_arg(FunctionCallInfo fcinfo, int n)
+{
+	return PG_ARGISNULL(n) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(n));
+}
+
+/* The pipeline's name, argument 0 of every function here. */
+static char *
+name_arg(FunctionCallInfo fcinfo)
+{
+	char	   *name = text_arg(fcinfo, 0);
+
+	if (name == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("pipeline name must not be null")));
+	return name;
+}
+
+static List *
+text_array_arg(FunctionCallInfo fcinfo, int n)
+{
+	List	   *result = NIL;
+	Datum	   *elems;
+	bool	   *nulls;
+	int			count;
+
+	if (PG_ARGISNULL(n))
+		return NIL;
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(n), TEXTOID, -1, false, TYPALIGN_INT, &elems, &nulls, &count);
+	for (int i = 0; i < count; i++)
+		result = lappend(result, nulls[i] ? NULL : TextDatumGetCString(elems[i]));
+	return result;
+}
+
+/* The definition as given; id, owner and state are the caller's to fill. */
+static CatalogPipeline *
+definition_args(FunctionCallInfo fcinfo, char *name)
+{
+	CatalogPipeline *def = palloc0(sizeof(CatalogPipeline));
+
+	def->name = name;
+	def->source = text_arg(fcinfo, 1);
+	def->tables = text_array_arg(fcinfo, 2);
+	def->target_schema = text_arg(fcinfo, 3);
+	def->sink = text_arg(fcinfo, 4);
+	def->options = PG_ARGISNULL(5) ? (Datum) 0 : PG_GETARG_DATUM(5);
+	def->owner = GetUserId();
+	return def;
+}
+
+static bool
+definition_is_given(FunctionCallInfo fcinfo)
+{
+	for (int i = 1; i <= 5; i++)
+	{
+		if (!PG_ARGISNULL(i))
+			return true;
+	}
+	return false;
+}
+
+/* ---- checks of a definition ---- */
+
+static void
+check_name(const char *name)
+{
+	if (name[0] == '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_NAME),
+				 errmsg("pipeline name must not be empty")));
+	if (strlen(name) >= NAMEDATALEN)
+		ereport(ERROR,
+				(errcode(ERRCODE_NAME_TOO_LONG),
+				 errmsg("pipeline name \"%s\" is too long", name),
+				 errdetail("A name has at most %d bytes.", NAMEDATALEN - 1)));
+}
+
+/* Exactly one side is given, and it is one that is built. */
+static void
+check_sides(const CatalogPipeline *def)
+{
+	if (def->source != NULL && def->sink != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("pipeline \"%s\" cannot have both a source and a sink", def->name),
+				 errdetail("One side of every pipeline is this database. Sinks are not built yet."),
+				 errhint("Leave \"sink\" out: the pipeline brings the changes of its source into tables of this database.")));
+	if (def->sink != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("sinks are not built yet"),
+				 errdetail("This version of cdc_bridge brings changes into this database; it sends none out of it."),
+				 errhint("Give \"source\", the name of a cdc_mysql server, instead of \"sink\".")));
+	if (def->source == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("pipeline \"%s\" has no source", def->name),
+				 errhint("Give \"source\", the name of a cdc_mysql server.")));
+	if (def->source[0] == '{')
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("pipelines with several sources are not built yet"),
+				 errhint("Make one pipeline per source server.")));
+}
+
+/*
+ * First part of a pattern "schema.table", without its backslashes, when it
+ * names exactly one schema; NULL when it has wildcards. *valid tells whether
+ * the pattern has both parts.
+ */
+static char *
+pattern_schema(const char *pattern, bool *valid)
+{
+	StringInfoData buf;
+	bool		is_wild = false;
+
+	initStringInfo(&buf);
+	for (; *pattern != '\0' && *pattern != '.'; pattern++)
+	{
+		if (*pattern == '*' || *pattern == '?')
+			is_wild = true;
+		if (*pattern == '\\' && pattern[1] != '\0')
+			pattern++;
+		appendStringInfoChar(&buf, *pattern);
+	}
+	*valid = buf.len > 0 && pattern[0] == '.' && pattern[1] != '\0';
+	return *valid && !is_wild ? buf.data : NULL;
+}
+
+static void
+check_tables(const CatalogPipeline *def)
+{
+	ListCell   *lc;
+
+	if (def->tables == NIL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("pipeline \"%s\" has no tables", def->name),
+				 errhint("Give \"tables\", a list of patterns like '{shop.*}' or '{shop.orders,shop.items}'.")));
+	foreach(lc, def->tables)
+	{
+		bool		valid = false;
+
+		if (lfirst(lc) != NULL)
+			(void) pattern_schema(lfirst(lc), &valid);
+		if (!valid)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 lfirst(lc) != NULL ? errmsg("invalid table pattern \"%s\"", (char *) lfirst(lc))
+					 : errmsg("table pattern must not be null"),
+					 errdetail("A pattern has the form schema.table; * stands for any characters, ? for one."),
+					 errhint("For all tables of schema shop use '{shop.*}'.")));
+	}
+}
+
+/* Could the owner make tables in that schema, or make the schema? */
+static void
+check_target(const CatalogPipeline *def, const char *schema)
+{
+	Oid			nsp;
+
+	if (schema[0] == '\0' || strlen(schema) >= NAMEDATALEN)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_SCHEMA_NAME),
+				 errmsg("invalid target schema \"%s\"", schema),
+				 errdetail("A name has between 1 and %d bytes.", NAMEDATALEN - 1)));
+	if (strcmp(schema, "cdc_bridge") == 0 || strcmp(schema, "information_schema") == 0 ||
+		strncmp(schema, "pg_", 3) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_RESERVED_NAME),
+				 errmsg("schema \"%s\" cannot be the target of pipeline \"%s\"", schema, def->name),
+				 errdetail("It belongs to the system."),
+				 errhint("Give another \"target_schema\".")));
+
+	nsp = get_namespace_oid(schema, true);
+	if (OidIsValid(nsp) ? cdc_namespace_create(nsp, def->owner) : cdc_database_create(MyDatabaseId, def->owner))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 OidIsValid(nsp) ? errmsg("permission denied for schema %s", schema)
+			 : errmsg("permission denied for database %s", get_database_name(MyDatabaseId)),
+			 errdetail("The owner of pipeline \"%s\" needs CREATE there, because its tables are made in schema \"%s\".",
+					   def->name, schema),
+			 OidIsValid(nsp) ? errhint("Run GRANT CREATE ON SCHEMA %s TO %s.", quote_identifier(schema),
+									   quote_identifier(GetUserNameFromId(def->owner, false)))
+			 : errhint("Run CREATE SCHEMA %s AUTHORIZATION %s.", quote_identifier(schema),
+					   quote_identifier(GetUserNameFromId(def->owner, false)))));
+}
+
+/* Where the tables will go, as far as that is known before anybody has asked the source. */
+static void
+check_targets(const CatalogPipeline *def)
+{
+	ListCell   *lc;
+
+	if (def->target_schema != NULL)
+	{
+		check_target(def, def->target_schema);
+		return;
+	}
+	foreach(lc, def->tables)
+	{
+		bool		valid;
+		char	   *schema = pattern_schema(lfirst(lc), &valid);
+
+		if (schema != NULL)
+			check_target(def, schema);
+	}
+}
+
+/* Check a definition and write it, stopped. Returns the pipeline's number. */
+static int32
+create(const CatalogPipeline *def)
+{
+	Oid			server;
+	int32		id;
+
+	check_name(def->name);
+	check_sides(def);
+	check_tables(def);
+	catalog_pipeline_options_check(def->options);
+	if (catalog_pipeline_by_name(def->name) != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_DUPLICATE_OBJECT),
+				 errmsg("pipeline \"%s\" already exists", def->name),
+				 errhint("To start it, call cdc_start_pipeline() with its name alone.")));
+	server = api_source_server(def->source);
+	api_check_user_mapping(server, def->source, def->owner);
+	check_targets(def);
+
+	id = catalog_pipeline_insert(def);
+	catalog_lock_pipeline(id, AccessExclusiveLock, false);
+	return id;
+}
+
+/* ---- finding ---- */
+
+static void
+check_owner(const CatalogPipeline *pipeline)
+{
+	if (!has_privs_of_role(GetUserId(), pipeline->owner))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be owner of pipeline %s", pipeline->name)));
+}
+
+/*
+ * Lock an existing pipeline against being dropped, and read it as it is then;
+ * NULL when there is none of that name. Workers hold the same kind of lock.
+ */
+static CatalogPipeline *
+lock_for_change(const char *name)
+{
+	CatalogPipeline *pipeline = catalog_pipeline_by_name(name);
+
+	if (pipeline == NULL)
+		return NULL;
+	check_owner(pipeline);
+	catalog_lock_pipeline(pipeline->id, ShareLock, false);
+	return catalog_pipeline_by_id(pipeline->id);
+}
+
+static void
+check_preloaded(void)
+{
+	if (!shmem_is_available())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cdc_bridge is not loaded at server start"),
+				 errhint("Add cdc_bridge to \"shared_preload_libraries\" and restart the server.")));
+}
+
+/* ---- functions ---- */
+
+Datum
+cdc_create_pipeline(PG_FUNCTION_ARGS)
+{
+	PreventCommandIfReadOnly("cdc_create_pipeline()");
+	(void) create(definition_args(fcinfo, name_arg(fcinfo)));
+	PG_RETURN_VOID();
+}
+
+Datum
+cdc_start_pipeline(PG_FUNCTION_ARGS)
+{
+	char	   *name = name_arg(fcinfo);
+	int32		id;
+
+	PreventCommandIfReadOnly("cdc_start_pipeline()");
+	check_preloaded();
+
+	if (definition_is_given(fcinfo))
+		id = create(definition_args(fcinfo, name));
+	else
+	{
+		CatalogPipeline *pipeline = lock_for_change(name);
+
+		if (pipeline == NULL)
+			api_no_pipeline(name, "To create and start it, give its \"source\" and \"tables\" too.");
+		if (pipeline->enabled && pipeline->state != CATALOG_PIPELINE_FAILED)
+		{
+			ereport(NOTICE,
+					(errcode(ERRCODE_DUPLICATE_OBJECT),
+					 errmsg("pipeline \"%s\" is already running", name),
+					 errdetail("Its state is \"%s\".", catalog_pipeline_state_name(pipeline->state))));
+			shmem_wake_at_commit();
+			PG_RETURN_VOID();
+		}
+		id = pipeline->id;
+	}
+	catalog_pipeline_set_enabled(id, true);
+	shmem_wake_at_commit();
+	PG_RETURN_VOID();
+}
+
+Datum
+cdc_stop_pipeline(PG_FUNCTION_ARGS)
+{
+	char	   *name = name_arg(fcinfo);
+	CatalogPipeline *pipeline;
+
+	PreventCommandIfReadOnly("cdc_stop_pipeline()");
+
+	pipeline = lock_for_change(name);
+	if (pipeline == NULL)
+		api_no_pipeline(name, NULL);
+	if (!pipeline->enabled)
+	{
+		ereport(NOTICE,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("pipeline \"%s\" is already stopped", name)));
+		PG_RETURN_VOID();
+	}
+	catalog_pipeline_set_enabled(pipeline->id, false);
+	shmem_wake_at_commit();
+	PG_RETURN_VOID();
+}
+
+/* Make the workers leave and keep new ones out to the end of the transaction. */
+static void
+lock_for_drop(const CatalogPipeline *pipeline)
+{
+	for (int i = 0; i < DROP_ATTEMPTS; i++)
+	{
+		shmem_stop_workers(MyDatabaseId, pipeline->id);
+
+		/* until we commit, the pipeline looks as if it should run: its manager may be quicker than we are */
+		if (catalog_lock_pipeline_conditional(pipeline->id, AccessExclusiveLock))
+			return;
+	}
+	/* not a worker then, but another session that changes the pipeline */
+	catalog_lock_pipeline(pipeline->id, AccessExclusiveLock, false);
+}
+
+Datum
+cdc_drop_pipeline(PG_FUNCTION_ARGS)
+{
+	char	   *name = name_arg(fcinfo);
+	CatalogPipeline *pipeline;
+
+	PreventCommandIfReadOnly("cdc_drop_pipeline()");
+
+	pipeline = catalog_pipeline_by_name(name);
+	if (pipeline == NULL)
+		api_no_pipeline(name, NULL);
+	check_owner(pipeline);
+
+	lock_for_drop(pipeline);
+	pipeline = catalog_pipeline_by_id(pipeline->id);
+	if (pipeline == NULL)
+		api_no_pipeline(name, NULL);
+
+	catalog_origin_drop(MyDatabaseId, pipeline->id);
+	catalog_pipeline_delete(pipeline);
+	shmem_wake_at_commit();
+	PG_RETURN_VOID();
+}

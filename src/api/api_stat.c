@@ -1,0 +1,356 @@
+/*-------------------------------------------------------------------------
+ *
+ * api_stat.c
+ *	  The functions behind pg_stat_cdc_pipeline, pg_stat_cdc_table,
+ *	  pg_stat_cdc_snapshot and cdc_bridge.position.
+ *
+ * NOTES
+ *	  Each row joins what stands in tables (definition, state, durable position)
+ *	  with what workers show in shared memory (pids, counters, times). A role
+ *	  sees its own pipelines, a member of pg_monitor all.
+ *
+ *	  Lag is a bound that never flatters. The worker notes when the source last
+ *	  had nothing more to give, and the commit time of the newest transaction
+ *	  that is durable here; a change that is not applied here was committed after
+ *	  both (source clocks apart). So lag is the time since the later of the two;
+ *	  and 0 when nothing arrived since, and all that arrived is durable. An idle
+ *	  worker says so about once a second; when it has not for longer, it is busy
+ *	  with something that it has not shown yet (a huge transaction).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/numeric.h"
+#include "utils/timestamp.h"
+
+#include "api/api.h"
+#include "pipeline/shmem.h"
+
+PG_FUNCTION_INFO_V1(cdc_stat_pipeline);
+PG_FUNCTION_INFO_V1(cdc_stat_table);
+PG_FUNCTION_INFO_V1(cdc_stat_position);
+
+/* How long an idle worker may keep silent until it counts as busy. */
+#define IDLE_SILENCE_US (3 * USECS_PER_SEC)
+
+#define BAR_WIDTH 20
+#define ROW_MAX 40
+
+/* A result row, filled from left to right. */
+typedef struct Row
+{
+	int			n;
+	Datum		values[ROW_MAX];
+	bool		nulls[ROW_MAX];
+} Row;
+
+static void
+put_datum(Row *row, Datum value, bool isnull)
+{
+	Assert(row->n < ROW_MAX);
+	row->values[row->n] = value;
+	row->nulls[row->n] = isnull;
+	row->n++;
+}
+
+static void
+put_null(Row *row)
+{
+	put_datum(row, (Datum) 0, true);
+}
+
+static void
+put_text(Row *row, const char *text)
+{
+	put_datum(row, text == NULL ? (Datum) 0 : CStringGetTextDatum(text), text == NULL);
+}
+
+static void
+put_int32(Row *row, int32 value)
+{
+	put_datum(row, Int32GetDatum(value), false);
+}
+
+static void
+put_int64(Row *row, int64 value)
+{
+	put_datum(row, Int64GetDatum(value), false);
+}
+
+static void
+put_pid(Row *row, int pid)
+{
+	put_datum(row, Int32GetDatum(pid), pid == 0);
+}
+
+static void
+put_time(Row *row, TimestampTz time)
+{
+	put_datum(row, TimestampTzGetDatum(time), time == 0);
+}
+
+static void
+put_position(Row *row, const CdcPosition *position)
+{
+	bool		is_known = position != NULL && cdc_position_is_known(position);
+
+	put_text(row, is_known ? position->file : NULL);
+	put_datum(row, is_known ? Int64GetDatum((int64) position->offset) : (Datum) 0, !is_known);
+}
+
+static void
+put_error(Row *row, const CatalogError *error)
+{
+	put_text(row, error->message);
+	put_text(row, error->sqlstate);
+	put_text(row, error->detail);
+	put_text(row, error->hint);
+}
+
+static void
+put_row(ReturnSetInfo *rsinfo, Row *row)
+{
+	if (row->n != rsinfo->setDesc->natts)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the library and the SQL objects of cdc_bridge are of different versions"),
+				 errhint("Restart the server, or run ALTER EXTENSION cdc_bridge UPDATE.")));
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, row->values, row->nulls);
+}
+
+/* Pipelines that the current role may see. */
+static List *
+visible_pipelines(void)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, catalog_pipeline_list())
+	{
+		if (api_may_see(lfirst(lc)))
+			result = lappend(result, lfirst(lc));
+	}
+	return result;
+}
+
+/* Microseconds since 1970 as a timestamp; 0 stays 0. */
+static TimestampTz
+time_from_unix_us(int64 us)
+{
+	if (us == 0)
+		return 0;
+	return us - (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
+}
+
+/* See NOTES. */
+static void
+put_lag(Row *row, const ShmemPipelineStat *stat, TimestampTz now)
+{
+	TimestampTz sure = Max(stat->caught_up_at, time_from_unix_us(stat->source_time_us));
+	Interval   *lag;
+	bool		is_caught_up = stat->ingest_pid != 0 && stat->caught_up_at != 0 &&
+		stat->caught_up_at >= stat->last_event_at &&
+		now - stat->caught_up_at < IDLE_SILENCE_US &&
+		strcmp(stat->durable.file, stat->streamed.file) == 0 &&
+		stat->durable.offset == stat->streamed.offset;
+
+	if (sure == 0)
+	{
+		put_null(row);
+		return;
+	}
+	lag = palloc0(sizeof(Interval));
+	if (!is_caught_up)
+		lag->time = Max(now - sure, 0);
+	put_datum(row, IntervalPGetDatum(lag), false);
+}
+
+static void
+put_table_counts(Row *row, int32 pipeline_id)
+{
+	List	   *tables = catalog_table_list(pipeline_id);
+	int			by_state[CATALOG_TABLE_STOPPED + 1] = {0};
+	ListCell   *lc;
+
+	foreach(lc, tables)
+		by_state[((CatalogTable *) lfirst(lc))->state]++;
+	put_int32(row, list_length(tables));
+	put_int32(row, by_state[CATALOG_TABLE_SNAPSHOT] + by_state[CATALOG_TABLE_CATCHUP]);
+	put_int32(row, by_state[CATALOG_TABLE_STREAMING]);
+	put_int32(row, by_state[CATALOG_TABLE_STOPPED]);
+}
+
+Datum
+cdc_stat_pipeline(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	TimestampTz now = GetCurrentTimestamp();
+	ListCell   *lc;
+
+	InitMaterializedSRF(fcinfo, 0);
+	foreach(lc, visible_pipelines())
+	{
+		const CatalogPipeline *pipeline = lfirst(lc);
+		const CatalogPosition *durable = catalog_position_load(pipeline->id);
+		ShmemPipelineStat stat;
+		Row			row = {0};
+
+		(void) shmem_pipeline_stat(pipeline->id, &stat);
+
+		put_text(&row, pipeline->name);
+		put_int32(&row, pipeline->id);
+		put_datum(&row, ObjectIdGetDatum(pipeline->owner), false);
+		put_text(&row, pipeline->source);
+		put_text(&row, catalog_pipeline_state_name(pipeline->state));
+		put_pid(&row, stat.ingest_pid);
+		put_pid(&row, stat.snapshot_pid);
+		put_table_counts(&row, pipeline->id);
+		put_lag(&row, &stat, now);
+		put_position(&row, durable != NULL ? &durable->position : NULL);
+		put_text(&row, durable != NULL ? durable->gtids : NULL);
+		put_position(&row, stat.ingest_pid != 0 ? &stat.streamed : NULL);
+		put_time(&row, time_from_unix_us(stat.source_time_us));
+		put_time(&row, stat.last_event_at);
+		put_int64(&row, stat.transactions);
+		put_int64(&row, stat.changes);
+		put_int64(&row, stat.bytes);
+		put_int64(&row, stat.flushes);
+		put_int32(&row, stat.failures);
+		put_time(&row, stat.retry_at);
+		put_time(&row, stat.started_at);
+		put_error(&row, &pipeline->last_error);
+		put_text(&row, pipeline->last_error.position);
+		put_time(&row, pipeline->last_error.at);
+		put_row(rsinfo, &row);
+	}
+	return (Datum) 0;
+}
+
+/* How far a table's copy is, in tenths of a percent; -1 when nobody can tell. */
+static int
+snapshot_permille(const CatalogTable *table, int64 rows_copied)
+{
+	if (table->snapshot_finished_at != 0)
+		return 1000;
+	if (table->row_estimate <= 0)
+		return -1;
+	/* the estimate may be too low: complete is only what is complete */
+	return (int) Min((double) rows_copied * 1000.0 / (double) table->row_estimate, 999.0);
+}
+
+static void
+put_progress(Row *row, const CatalogTable *table, int32 chunks, int64 rows_copied)
+{
+	int			permille = snapshot_permille(table, rows_copied);
+	char		bar[BAR_WIDTH + 3];
+
+	put_int32(row, chunks);
+	put_datum(row, Int64GetDatum(table->row_estimate), table->row_estimate <= 0);
+	if (permille < 0)
+		put_null(row);
+	else
+		put_datum(row, DirectFunctionCall3(numeric_in, CStringGetDatum(psprintf("%d.%d", permille / 10, permille % 10)),
+										   ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1)), false);
+
+	bar[0] = '[';
+	for (int i = 0; i < BAR_WIDTH; i++)
+		bar[i + 1] = permille > 0 && i < permille * BAR_WIDTH / 1000 ? '#' : '.';
+	bar[BAR_WIDTH + 1] = ']';
+	bar[BAR_WIDTH + 2] = '\0';
+	put_text(row, bar);
+
+	put_time(row, table->snapshot_started_at);
+	put_time(row, table->snapshot_finished_at);
+}
+
+static void
+put_table(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline, const CatalogTable *table)
+{
+	ShmemTableStat stat;
+	int32		chunks = table->chunks;
+	int64		rows_copied = table->rows_copied;
+	char		stop[CDC_POSITION_TEXT_MAX];
+	bool		has_stop = table->state == CATALOG_TABLE_STOPPED && cdc_position_is_known(&table->stop_position);
+	Row			row = {0};
+
+	shmem_table_stat(pipeline->id, table->table_id, &stat);
+	if (table->snapshot_finished_at == 0 && table->snapshot_started_at != 0)
+	{
+		CatalogChunk *last = catalog_chunk_last(pipeline->id, table->table_id, table->generation, &rows_copied);
+
+		chunks = last != NULL ? last->chunk_no : 0;
+	}
+	if (has_stop)
+		cdc_position_format(&table->stop_position, stop);
+
+	put_text(&row, pipeline->name);
+	put_text(&row, table->source_schema);
+	put_text(&row, table->source_table);
+	put_text(&row, table->target_schema);
+	put_text(&row, table->target_table);
+	put_text(&row, catalog_table_state_name(table->state));
+	put_int64(&row, stat.inserts);
+	put_int64(&row, stat.updates);
+	put_int64(&row, stat.deletes);
+	put_int64(&row, stat.conflicts);
+	put_int64(&row, rows_copied);
+	put_time(&row, stat.last_change_at);
+	put_text(&row, has_stop ? stop : NULL);
+	put_error(&row, &table->last_error);
+	put_time(&row, table->last_error.at);
+	put_progress(&row, table, chunks, rows_copied);
+	put_row(rsinfo, &row);
+}
+
+Datum
+cdc_stat_table(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ListCell   *lc;
+
+	InitMaterializedSRF(fcinfo, 0);
+	foreach(lc, visible_pipelines())
+	{
+		const CatalogPipeline *pipeline = lfirst(lc);
+		ListCell   *lc2;
+
+		foreach(lc2, catalog_table_list(pipeline->id))
+		{
+			CHECK_FOR_INTERRUPTS();
+			put_table(rsinfo, pipeline, lfirst(lc2));
+		}
+	}
+	return (Datum) 0;
+}
+
+Datum
+cdc_stat_position(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ListCell   *lc;
+
+	InitMaterializedSRF(fcinfo, 0);
+	foreach(lc, visible_pipelines())
+	{
+		const CatalogPipeline *pipeline = lfirst(lc);
+		const CatalogPosition *position = catalog_position_load(pipeline->id);
+		Row			row = {0};
+
+		if (position == NULL)
+			continue;
+		put_text(&row, pipeline->name);
+		put_int32(&row, pipeline->id);
+		put_text(&row, position->identity);
+		put_position(&row, &position->position);
+		put_text(&row, position->gtids);
+		put_time(&row, position->committed_at);
+		put_row(rsinfo, &row);
+	}
+	return (Datum) 0;
+}

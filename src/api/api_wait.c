@@ -1,0 +1,218 @@
+/*-------------------------------------------------------------------------
+ *
+ * api_wait.c
+ *	  cdc_wait_for_pipeline: wait until a pipeline has reached a state.
+ *
+ * NOTES
+ *	  A procedure, because it ends its transaction between two looks: while it
+ *	  waits it holds neither a snapshot nor a lock, so nothing is kept from being
+ *	  cleaned up and the workers' progress can be seen. That is only possible
+ *	  outside a transaction block.
+ *
+ *	  A pipeline that fails, stops or is dropped cannot reach the state any more:
+ *	  that is an error at once.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "api/api.h"
+#include "pipeline/shmem.h"
+#include "util/util_wait.h"
+
+PG_FUNCTION_INFO_V1(cdc_wait_for_pipeline);
+
+/* Time between two looks. */
+#define LOOK_INTERVAL_MS 100
+
+/* Stopped tables that the warning names. */
+#define TABLES_NAMED 20
+
+static CatalogPipelineState
+state_arg(const char *text)
+{
+	StringInfoData names;
+
+	initStringInfo(&names);
+	for (int i = CATALOG_PIPELINE_STOPPED; i <= CATALOG_PIPELINE_FAILED; i++)
+	{
+		const char *name = catalog_pipeline_state_name(i);
+
+		if (strcmp(name, text) == 0)
+			return i;
+		appendStringInfo(&names, "%s%s", i > 0 ? ", " : "", name);
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("unrecognized pipeline state \"%s\"", text),
+			 errhint("Valid states are: %s.", names.data)));
+}
+
+/* Is it there? "snapshot" is also passed by being further; "stopped" takes the workers' leave. */
+static bool
+is_reached(const CatalogPipeline *pipeline, CatalogPipelineState wanted)
+{
+	ShmemPipelineStat stat;
+
+	switch (wanted)
+	{
+		case CATALOG_PIPELINE_SNAPSHOT:
+			return pipeline->state == CATALOG_PIPELINE_SNAPSHOT ||
+				pipeline->state == CATALOG_PIPELINE_STREAMING;
+		case CATALOG_PIPELINE_STOPPED:
+			return pipeline->state == CATALOG_PIPELINE_STOPPED &&
+				(!shmem_pipeline_stat(pipeline->id, &stat) ||
+				 (stat.ingest_pid == 0 && stat.snapshot_pid == 0));
+		default:
+			return pipeline->state == wanted;
+	}
+}
+
+/* States that are left by a command only, so waiting for another one is in vain. */
+static void
+check_can_still_reach(const CatalogPipeline *pipeline, CatalogPipelineState wanted)
+{
+	if (wanted == CATALOG_PIPELINE_STOPPED)
+		return;
+	if (pipeline->state == CATALOG_PIPELINE_FAILED)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("pipeline \"%s\" has failed", pipeline->name),
+				 pipeline->last_error.message == NULL ? 0 :
+				 pipeline->last_error.detail == NULL ? errdetail("%s", pipeline->last_error.message) :
+				 errdetail("%s: %s", pipeline->last_error.message, pipeline->last_error.detail),
+				 pipeline->last_error.hint != NULL ? errhint("%s", pipeline->last_error.hint) : 0));
+	if (!pipeline->enabled)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("pipeline \"%s\" is stopped", pipeline->name),
+				 errhint("Start it with cdc_start_pipeline().")));
+}
+
+static _Noreturn void
+throw_timeout(const CatalogPipeline *pipeline, CatalogPipelineState wanted)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_QUERY_CANCELED),
+			 errmsg("pipeline \"%s\" did not reach state \"%s\" in time",
+					pipeline->name, catalog_pipeline_state_name(wanted)),
+			 pipeline->last_error.message != NULL
+			 ? errdetail("Its state is \"%s\"; its last error was: %s",
+						 catalog_pipeline_state_name(pipeline->state), pipeline->last_error.message)
+			 : errdetail("Its state is \"%s\".", catalog_pipeline_state_name(pipeline->state)),
+			 pipeline->last_error.hint != NULL ? errhint("%s", pipeline->last_error.hint)
+			 : errhint("pg_stat_cdc_pipeline and pg_stat_cdc_snapshot show how far it is.")));
+}
+
+/* Tables that will not be mirrored although the pipeline is well. */
+static void
+warn_of_stopped_tables(const CatalogPipeline *pipeline)
+{
+	StringInfoData list;
+	int			n = 0;
+	ListCell   *lc;
+
+	initStringInfo(&list);
+	foreach(lc, catalog_table_list(pipeline->id))
+	{
+		const CatalogTable *table = lfirst(lc);
+
+		if (table->state != CATALOG_TABLE_STOPPED)
+			continue;
+		if (++n <= TABLES_NAMED)
+			appendStringInfo(&list, "%s%s.%s: %s", n > 1 ? "\n" : "", table->source_schema, table->source_table,
+							 table->last_error.message != NULL ? table->last_error.message : "no reason known");
+		else if (n == TABLES_NAMED + 1)
+			appendStringInfoString(&list, "\n...");
+	}
+	if (n > 0)
+		ereport(WARNING,
+				(errcode(ERRCODE_WARNING),
+				 errmsg_plural("%d table of pipeline \"%s\" is stopped",
+							   "%d tables of pipeline \"%s\" are stopped", n, n, pipeline->name),
+				 errdetail_internal("%s", list.data),
+				 errhint("pg_stat_cdc_table shows what to do about each.")));
+}
+
+/* One look: true when the state is reached; throws when it cannot be any more, or deadline has passed. */
+static bool
+look(const char *name, CatalogPipelineState wanted, TimestampTz deadline)
+{
+	CatalogPipeline *pipeline = catalog_pipeline_by_name(name);
+
+	if (pipeline == NULL || !api_may_see(pipeline))
+		api_no_pipeline(name, NULL);
+	if (is_reached(pipeline, wanted))
+	{
+		if (wanted == CATALOG_PIPELINE_SNAPSHOT || wanted == CATALOG_PIPELINE_STREAMING)
+			warn_of_stopped_tables(pipeline);
+		return true;
+	}
+	check_can_still_reach(pipeline, wanted);
+	if (deadline != 0 && GetCurrentTimestamp() >= deadline)
+		throw_timeout(pipeline, wanted);
+	return false;
+}
+
+Datum
+cdc_wait_for_pipeline(PG_FUNCTION_ARGS)
+{
+	bool		atomic = fcinfo->context == NULL || !IsA(fcinfo->context, CallContext) ||
+		castNode(CallContext, fcinfo->context)->atomic;
+	MemoryContext cxt;
+	MemoryContext look_cxt;
+	char	   *name;
+	CatalogPipelineState wanted;
+	TimestampTz deadline = 0;
+	bool		done = false;
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("pipeline name and state must not be null")));
+	if (atomic)
+		ereport(ERROR,
+				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+				 errmsg("cdc_wait_for_pipeline() cannot run inside a transaction block"),
+				 errdetail("It ends its transaction between two looks."),
+				 errhint("Call it by itself: CALL cdc_wait_for_pipeline(...), without BEGIN.")));
+
+	SPI_connect_ext(SPI_OPT_NONATOMIC);
+
+	/* SPI's procedure context outlives the transactions that end here */
+	cxt = CurrentMemoryContext;
+	name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	wanted = state_arg(text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	if (!PG_ARGISNULL(2))
+		deadline = DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
+														   TimestampTzGetDatum(GetCurrentTimestamp()),
+														   PG_GETARG_DATUM(2)));
+
+	look_cxt = AllocSetContextCreate(cxt, "cdc wait for pipeline", ALLOCSET_DEFAULT_SIZES);
+	while (!done)
+	{
+		MemoryContextReset(look_cxt);
+		MemoryContextSwitchTo(look_cxt);
+		done = look(name, wanted, deadline);
+		MemoryContextSwitchTo(cxt);
+		if (!done)
+		{
+			SPI_commit();
+			MemoryContextSwitchTo(cxt);
+			(void) util_wait(PGINVALID_SOCKET, LOOK_INTERVAL_MS, UTIL_WAIT_PIPELINE);
+		}
+	}
+	SPI_finish();
+	PG_RETURN_VOID();
+}

@@ -1,0 +1,706 @@
+/*-------------------------------------------------------------------------
+ *
+ * apply.c
+ *	  Source transactions -> PostgreSQL transactions.
+ *
+ * NOTES
+ *	  In: events in stream order. Out: rows, and in the same transaction one
+ *	  position row. Two transactions are told apart throughout: the source's
+ *	  ("txn") and ours ("open"). A source transaction never spans two of ours;
+ *	  the position row always names the end of a whole source transaction.
+ *
+ *	  closed --first change--> open --COMMIT of the source--> open, due?
+ *	    open --apply_flush-------------------> closed, position durable
+ *	    open --a table has to stop-----------> undone, stop recorded, REWIND
+ *	    open --source transaction is undone--> undone, its start noted, REWIND
+ *
+ *	  A rewind forgets everything since the durable position; the caller opens
+ *	  the source there again and the same events come once more. What was
+ *	  learned (a table's stop position, a transaction to pass over) makes the
+ *	  second round go differently, so each rewind happens once. A crash between
+ *	  undoing and recording only means that it is found out again.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+#include "apply/apply_private.h"
+#include "util/util_arena.h"
+
+/* A position that moved without changes is written this often. */
+#define IDLE_FLUSH_MS 1000
+
+/* GTIDs of transactions that were not ours are written at the latest when there are so many. */
+#define MAX_PENDING_GTIDS 10000
+
+#define GTIDS_FIRST 64
+
+static int
+int_option(const CatalogPipeline *pipeline, const char *name)
+{
+	return util_option_int(&catalog_pipeline_options, name, catalog_pipeline_option(pipeline, name));
+}
+
+Apply *
+apply_create(const CatalogPipeline *pipeline, CatalogPositionLog *log,
+			 ApplyPublish publish, void *publish_arg)
+{
+	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "cdc apply", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(cxt);
+	Apply	   *apply = palloc0(sizeof(Apply));
+
+	apply->cxt = cxt;
+	apply->change_cxt = AllocSetContextCreate(cxt, "cdc apply change", ALLOCSET_DEFAULT_SIZES);
+	cdc_arena_init(&apply->arena,
+				   util_context_allocator(AllocSetContextCreate(cxt, "cdc apply values",
+																ALLOCSET_DEFAULT_SIZES)), 0);
+	apply->pipeline_id = pipeline->id;
+	apply->pipeline_name = pstrdup(pipeline->name);
+	apply->log = log;
+	apply->publish = publish;
+	apply->publish_arg = publish_arg;
+	apply->max_rows = int_option(pipeline, "batch_max_rows");
+	apply->max_bytes = (int64) int_option(pipeline, "batch_max_kb") * 1024;
+	apply->max_ms = int_option(pipeline, "batch_max_ms");
+	apply->streamed = catalog_position_log_current(log)->position;
+	apply->flushed_at = GetCurrentTimestamp();
+	apply->maxgtids = GTIDS_FIRST;
+	apply->gtids = palloc(sizeof(CdcGtid) * apply->maxgtids);
+
+	apply_tables_init(apply);
+	MemoryContextSwitchTo(apply->change_cxt);
+	apply_tables_load(apply);
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(apply->change_cxt);
+	return apply;
+}
+
+/* ------------------------------------------------- the open PostgreSQL transaction */
+
+/* Forget what belonged to the transaction that just ended. */
+static void
+forget_open(Apply *apply)
+{
+	ListCell   *lc;
+
+	foreach(lc, apply->open_tables)
+	{
+		ApplyTable *table = lfirst(lc);
+
+		table->row = NULL;
+		table->any_deleted = false;
+	}
+	list_free(apply->open_tables);
+	apply->open_tables = NIL;
+
+	foreach(lc, apply->dirty)
+	{
+		ApplyTable *table = lfirst(lc);
+
+		memset(&table->delta, 0, sizeof(table->delta));
+		table->in_dirty = false;
+	}
+	list_free(apply->dirty);
+	apply->dirty = NIL;
+
+	memset(&apply->pending, 0, sizeof(apply->pending));
+	apply->open = false;
+	apply->rows = 0;
+	apply->bytes = 0;
+}
+
+static void
+begin_open(Apply *apply)
+{
+	if (apply->open)
+		return;
+	heap_transaction_begin();
+	MemoryContextSwitchTo(apply->change_cxt);
+	apply->open = true;
+	apply->opened_at = GetCurrentTimestamp();
+}
+
+/* Drop starts of rolled-back transactions that lie behind us for good. */
+static void
+prune_rolled_back(Apply *apply)
+{
+	ListCell   *lc;
+
+	foreach(lc, apply->rolled_back)
+	{
+		CdcPosition *start = lfirst(lc);
+		int			order;
+
+		if (!cdc_position_compare(start, &apply->streamed, &order) || order < 0)
+		{
+			apply->rolled_back = foreach_delete_current(apply->rolled_back, lc);
+			pfree(start);
+		}
+	}
+}
+
+void
+apply_commit(Apply *apply)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	ListCell   *lc;
+
+	if (!apply->open)
+		heap_transaction_begin();
+	MemoryContextSwitchTo(apply->change_cxt);
+
+	foreach(lc, apply->open_tables)
+	{
+		ApplyTable *table = lfirst(lc);
+
+		heap_row_close(table->row);
+		table->row = NULL;
+	}
+	PushActiveSnapshot(GetTransactionSnapshot());
+	catalog_position_log_append(apply->log, &apply->streamed, apply->gtids, apply->ngtids);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(caller);
+
+	apply->ngtids = 0;
+	apply->moved = false;
+	apply->flushed_at = GetCurrentTimestamp();
+	prune_rolled_back(apply);
+
+	apply->stats.transactions += apply->pending.transactions;
+	apply->stats.changes += apply->pending.changes;
+	apply->stats.bytes += apply->pending.bytes;
+	apply->stats.flushes++;
+	if (apply->pending.source_time_us != 0)
+		apply->stats.source_time_us = apply->pending.source_time_us;
+	foreach(lc, apply->dirty)
+	{
+		ApplyTable *table = lfirst(lc);
+
+		if (apply->publish != NULL)
+			apply->publish(apply->publish_arg, table->table_id, &table->delta);
+	}
+	forget_open(apply);
+	pgstat_report_stat(false);
+
+	if (apply->reload_wanted)
+		apply_tables_load(apply);
+}
+
+/* Undo what is open; the stream stands at the durable position again. */
+static void
+undo(Apply *apply)
+{
+	AbortOutOfAnyTransaction();
+	MemoryContextSwitchTo(apply->change_cxt);
+	forget_open(apply);
+
+	apply->in_txn = false;
+	apply->passing_over = false;
+	apply->txn_changes = 0;
+	apply->ngtids = 0;
+	apply->moved = false;
+}
+
+/* Second half of a rewind, in the transaction that also records why. */
+static void
+reload_position(Apply *apply)
+{
+	catalog_position_log_reload(apply->log);
+	apply->streamed = catalog_position_log_current(apply->log)->position;
+}
+
+/* ----------------------------------------------------------------- stopping tables */
+
+ApplyStop *
+apply_stop_make(ApplyTable *table, int sqlstate, char *message, const char *detail, const char *hint)
+{
+	ApplyStop  *stop = palloc0(sizeof(ApplyStop));
+
+	stop->table = table;
+	stop->error = palloc0(sizeof(UtilErrorInfo));
+	stop->error->sqlstate = sqlstate;
+	stop->error->message = message;
+	stop->error->detail = detail ? pstrdup(detail) : NULL;
+	stop->error->hint = pstrdup(hint ? hint : APPLY_HINT_ANEW);
+	return stop;
+}
+
+/*
+ * Record stops in a transaction of their own. A table that is stopped already
+ * keeps its first error; when this stop comes earlier in the stream than that
+ * one, it counts from here on as long as this process lives (and is found again
+ * after it).
+ */
+static void
+record_stops(Apply *apply, List *stops, const CdcPosition *at, bool reload)
+{
+	ListCell   *lc;
+	char		position[CDC_POSITION_TEXT_MAX];
+	ErrorContextCallback *frames = error_context_stack;
+
+	heap_transaction_begin();
+	MemoryContextSwitchTo(apply->change_cxt);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	if (reload)
+		reload_position(apply);
+	foreach(lc, stops)
+	{
+		const ApplyStop *stop = lfirst(lc);
+
+		catalog_table_set_stopped(apply->pipeline_id, stop->table->table_id, at, stop->error);
+	}
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(apply->change_cxt);
+
+	cdc_position_format(at, position);
+	error_context_stack = NULL; /* the stop's own context says more */
+	foreach(lc, stops)
+	{
+		const ApplyStop *stop = lfirst(lc);
+		const UtilErrorInfo *error = stop->error;
+
+		stop->table->state = CATALOG_TABLE_STOPPED;
+		stop->table->stop_position = *at;
+		ereport(LOG,
+				(errcode(error->sqlstate),
+				 errmsg("source table \"%s.%s\" of pipeline \"%s\" is stopped at %s: %s",
+						stop->table->schema, stop->table->name, apply->pipeline_name, position, error->message),
+				 error->detail ? errdetail("%s", error->detail) : 0,
+				 error->hint ? errhint("%s", error->hint) : 0,
+				 error->context ? errcontext("%s", error->context) : 0));
+	}
+	error_context_stack = frames;
+}
+
+ApplyResult
+apply_stop(Apply *apply, List *stops, const CdcPosition *position)
+{
+	CdcPosition at = *position; /* may lie in what is reset now */
+
+	if (apply->in_txn && apply->txn_changes > 0)
+	{
+		undo(apply);
+		record_stops(apply, stops, &at, true);
+		return APPLY_REWIND;
+	}
+
+	if (apply->open)
+		apply_commit(apply);	/* only whole transactions are in it */
+	record_stops(apply, stops, &at, false);
+	return APPLY_OK;
+}
+
+/* Stop a table for an error that was caught while one of its changes was applied. */
+static ApplyResult
+stop_for_error(Apply *apply, ApplyTable *table, const ErrorData *edata)
+{
+	CdcPosition at = apply->txn_start;
+	ApplyStop  *stop;
+
+	undo(apply);
+
+	stop = palloc0(sizeof(ApplyStop));
+	stop->table = table;
+	stop->error = util_error_info(edata);
+	/* "Key (id)=(5) already exists" and "Failing row contains ..." would show values */
+	if (ERRCODE_TO_CATEGORY(edata->sqlerrcode) == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
+		stop->error->detail = NULL;
+	if (stop->error->hint == NULL)
+		stop->error->hint = pstrdup("When the cause is mended: " APPLY_HINT_ANEW);
+
+	record_stops(apply, list_make1(stop), &at, true);
+	return APPLY_REWIND;
+}
+
+/* ------------------------------------------------------------------------- changes */
+
+static void
+apply_error_context(void *arg)
+{
+	const Apply *apply = arg;
+	const ApplyTable *table = apply->current;
+	char		position[CDC_POSITION_TEXT_MAX];
+
+	cdc_position_format(apply->in_txn ? &apply->txn_start : &apply->streamed, position);
+	if (table == NULL)
+		errcontext("pipeline \"%s\", source transaction at %s", apply->pipeline_name, position);
+	else if (table->row != NULL && table->row->current != NULL)
+		errcontext("pipeline \"%s\", source transaction at %s, change " INT64_FORMAT ", table \"%s.%s\", column \"%s\"",
+				   apply->pipeline_name, position, apply->txn_action, table->schema, table->name,
+				   table->row->current->name);
+	else
+		errcontext("pipeline \"%s\", source transaction at %s, change " INT64_FORMAT ", table \"%s.%s\"",
+				   apply->pipeline_name, position, apply->txn_action, table->schema, table->name);
+}
+
+/* The table of a change, when its changes count now; else NULL. */
+static ApplyTable *
+wanted_table(Apply *apply, const CdcChange *change)
+{
+	ApplyTable *table = apply->last_table;
+
+	/* the definition may be another one at the same place; then its user field is unset */
+	if (change->table != apply->last_def || table == NULL || table->match_stamp == 0 ||
+		(uintptr_t) change->table->user != table->match_stamp)
+	{
+		table = apply_table_find(apply, change->table->schema, change->table->name);
+		apply->last_def = change->table;
+		apply->last_table = table;
+	}
+	if (table == NULL || apply_table_is_stopped(table, &apply->txn_start))
+		return NULL;
+	return table;
+}
+
+/*
+ * Apply one change of a table, opening what is not open yet. An error that is
+ * the table's own stops it and rewinds; others are thrown.
+ */
+static ApplyResult
+try_change(Apply *apply, ApplyTable *table, const CdcChange *change)
+{
+	volatile ApplyResult result = APPLY_OK;
+
+	apply->current = table;
+	PG_TRY();
+	{
+		begin_open(apply);
+		apply_table_match(table, change->table);
+		apply_table_open(apply, table);
+		PushActiveSnapshot(GetTransactionSnapshot());
+		apply_row(apply, table, change);
+		PopActiveSnapshot();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(apply->change_cxt);
+		edata = CopyErrorData();
+		if (!heap_error_is_tables_own(edata->sqlerrcode))
+			PG_RE_THROW();
+		FlushErrorState();
+		apply->current = NULL;
+		result = stop_for_error(apply, table, edata);
+	}
+	PG_END_TRY();
+	apply->current = NULL;
+	return result;
+}
+
+static ApplyResult
+on_change(Apply *apply, const CdcChange *change)
+{
+	ApplyTable *table;
+
+	apply->txn_action++;
+	if (apply->passing_over)
+		return APPLY_OK;
+	table = wanted_table(apply, change);
+	if (table == NULL)
+		return APPLY_OK;
+	if (try_change(apply, table, change) == APPLY_REWIND)
+		return APPLY_REWIND;
+
+	table->touched = apply->txn_no;
+	apply->txn_changes++;
+	apply->rows++;
+	apply->bytes += change->bytes;
+	apply->pending.changes++;
+	apply->pending.bytes += change->bytes;
+	return APPLY_OK;
+}
+
+/* ------------------------------------------------------------- source transactions */
+
+static bool
+is_rolled_back(const Apply *apply, const CdcPosition *start)
+{
+	ListCell   *lc;
+
+	foreach(lc, apply->rolled_back)
+	{
+		const CdcPosition *known = lfirst(lc);
+
+		if (known->offset == start->offset && strcmp(known->file, start->file) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+on_begin(Apply *apply, const CdcEvent *event)
+{
+	if (apply->in_txn && apply->txn_changes > 0)
+		elog(ERROR, "source transaction begins inside another one");
+
+	apply->in_txn = true;
+	apply->txn_no++;
+	apply->txn_start = event->position;
+	apply->txn_gtid = event->gtid;
+	apply->txn_action = 0;
+	apply->txn_changes = 0;
+	apply->passing_over = apply->rolled_back != NIL && is_rolled_back(apply, &event->position);
+}
+
+static void
+add_gtid(Apply *apply, const CdcGtid *gtid)
+{
+	if (gtid->kind == CDC_GTID_NONE)
+		return;
+	if (apply->ngtids == apply->maxgtids)
+	{
+		apply->maxgtids *= 2;
+		apply->gtids = repalloc(apply->gtids, sizeof(CdcGtid) * apply->maxgtids);
+	}
+	apply->gtids[apply->ngtids++] = *gtid;
+}
+
+/* The stream has come to position, with whole transactions. */
+static void
+advance(Apply *apply, const CdcPosition *position)
+{
+	int			order;
+
+	if (!cdc_position_is_known(position))
+		return;
+	/* a heartbeat may be older than the event before it */
+	if (cdc_position_is_known(&apply->streamed) &&
+		cdc_position_compare(position, &apply->streamed, &order) && order <= 0)
+		return;
+	apply->streamed = *position;
+	apply->moved = true;
+}
+
+/* A source transaction ended and all of it counts. */
+static void
+finish_txn(Apply *apply, const CdcEvent *event, bool counts)
+{
+	apply->in_txn = false;
+	apply->passing_over = false;
+	apply->txn_changes = 0;
+	advance(apply, &event->position);
+	if (counts)
+	{
+		add_gtid(apply, &apply->txn_gtid);
+		apply->moved = true;
+		apply->pending.transactions++;
+		if (event->source_time_us != 0)
+			apply->pending.source_time_us = event->source_time_us;
+	}
+}
+
+/* Undo everything and let it come again, with a transaction's start noted or no longer noted. */
+static ApplyResult
+rewind_txn(Apply *apply)
+{
+	CdcPosition start = apply->txn_start;
+
+	undo(apply);
+	record_stops(apply, NIL, &start, true);
+	return APPLY_REWIND;
+}
+
+static ApplyResult
+on_commit(Apply *apply, const CdcEvent *event)
+{
+	if (apply->passing_over)
+	{
+		/* it was undone the first time it came, and now it counts: all the better that it can come again */
+		list_free_deep(apply->rolled_back);
+		apply->rolled_back = NIL;
+		return rewind_txn(apply);
+	}
+	finish_txn(apply, event, true);
+	return APPLY_OK;
+}
+
+/*
+ * The transaction never took effect. What was applied of it is undone, and it
+ * will be passed over. Its GTID is not noted: one of a transaction that the log
+ * breaks off in may be used again.
+ */
+static ApplyResult
+on_rollback(Apply *apply, const CdcEvent *event)
+{
+	if (apply->txn_changes > 0)
+	{
+		MemoryContext old = MemoryContextSwitchTo(apply->cxt);
+		CdcPosition *start = palloc(sizeof(CdcPosition));
+
+		*start = apply->txn_start;
+		apply->rolled_back = lappend(apply->rolled_back, start);
+		MemoryContextSwitchTo(old);
+		return rewind_txn(apply);
+	}
+	finish_txn(apply, event, false);
+	return APPLY_OK;
+}
+
+/*
+ * An XA transaction is prepared: its changes are in the log now, and count only
+ * when XA COMMIT comes, which may be much later. The tables that it changes are
+ * stopped at its start.
+ */
+static ApplyResult
+on_prepare(Apply *apply, const CdcEvent *event)
+{
+	List	   *stops = NIL;
+	ListCell   *lc;
+	char		position[CDC_POSITION_TEXT_MAX];
+
+	if (apply->txn_changes == 0)
+	{
+		finish_txn(apply, event, true);
+		return APPLY_OK;
+	}
+
+	cdc_position_format(&apply->txn_start, position);
+	foreach(lc, apply->tables)
+	{
+		ApplyTable *table = lfirst(lc);
+
+		if (table->touched == apply->txn_no)
+			stops = lappend(stops,
+							apply_stop_make(table, CDC_ERRCODE_UNSUPPORTED_EVENT,
+											psprintf("source table \"%s.%s\" is changed by an XA transaction at %s",
+													 table->schema, table->name, position),
+											"Changes of a prepared XA transaction cannot be carried yet; the target holds everything before it.",
+											NULL));
+	}
+	return apply_stop(apply, stops, &apply->txn_start);
+}
+
+/* A statement; outside a transaction it is one by itself. */
+static ApplyResult
+on_statement(Apply *apply, const CdcEvent *event)
+{
+	ApplyResult result = APPLY_OK;
+
+	if (!apply->passing_over)
+		result = apply_statement(apply, event);
+	if (result == APPLY_OK && !apply->in_txn)
+	{
+		advance(apply, &event->position);
+		add_gtid(apply, &event->gtid);
+		apply->moved = true;
+		apply->pending.transactions++;
+		if (event->source_time_us != 0)
+			apply->pending.source_time_us = event->source_time_us;
+	}
+	return result;
+}
+
+ApplyResult
+apply_event(Apply *apply, CdcEvent *event)
+{
+	MemoryContext caller = MemoryContextSwitchTo(apply->change_cxt);
+	ErrorContextCallback frame = {
+		.previous = error_context_stack,
+		.callback = apply_error_context,
+		.arg = apply,
+	};
+	ApplyResult result = APPLY_OK;
+
+	MemoryContextReset(apply->change_cxt);
+	cdc_arena_reset(&apply->arena);
+	error_context_stack = &frame;
+
+	switch (event->kind)
+	{
+		case CDC_EVENT_BEGIN:
+			on_begin(apply, event);
+			break;
+		case CDC_EVENT_CHANGE:
+			result = on_change(apply, &event->change);
+			break;
+		case CDC_EVENT_STATEMENT:
+			result = on_statement(apply, event);
+			break;
+		case CDC_EVENT_COMMIT:
+			result = on_commit(apply, event);
+			break;
+		case CDC_EVENT_ROLLBACK:
+			result = on_rollback(apply, event);
+			break;
+		case CDC_EVENT_PREPARE:
+			result = on_prepare(apply, event);
+			break;
+		case CDC_EVENT_HEARTBEAT:
+			if (!apply->in_txn)
+				advance(apply, &event->position);
+			break;
+	}
+
+	error_context_stack = frame.previous;
+	MemoryContextSwitchTo(caller);
+	return result;
+}
+
+/* ------------------------------------------------------------------------ flushing */
+
+bool
+apply_flush_due(Apply *apply)
+{
+	TimestampTz now;
+
+	if (apply->in_txn || (!apply->open && !apply->moved))
+		return false;
+	if (apply->rows >= apply->max_rows || apply->bytes >= apply->max_bytes ||
+		apply->ngtids >= MAX_PENDING_GTIDS)
+		return true;
+
+	now = GetCurrentTimestamp();
+	if (apply->open)
+		return TimestampDifferenceExceeds(apply->opened_at, now, apply->max_ms);
+	return TimestampDifferenceExceeds(apply->flushed_at, now, IDLE_FLUSH_MS);
+}
+
+void
+apply_flush(Apply *apply, bool force)
+{
+	if (apply->in_txn)
+		return;
+	if (apply->open || (apply->moved && force) ||
+		(apply->moved &&
+		 (apply->ngtids >= MAX_PENDING_GTIDS ||
+		  TimestampDifferenceExceeds(apply->flushed_at, GetCurrentTimestamp(), IDLE_FLUSH_MS))))
+		apply_commit(apply);
+}
+
+void
+apply_reload_tables(Apply *apply)
+{
+	if (apply->open)
+		apply->reload_wanted = true;
+	else
+		apply_tables_load(apply);
+}
+
+const CatalogPosition *
+apply_durable(const Apply *apply)
+{
+	return catalog_position_log_current(apply->log);
+}
+
+const CdcPosition *
+apply_streamed(const Apply *apply)
+{
+	return &apply->streamed;
+}
+
+const ApplyStats *
+apply_stats(const Apply *apply)
+{
+	return &apply->stats;
+}

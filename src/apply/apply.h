@@ -1,0 +1,94 @@
+/*-------------------------------------------------------------------------
+ *
+ * apply.h
+ *	  Source transactions -> rows of local tables, with the position in the same
+ *	  PostgreSQL transaction.
+ *
+ * NOTES
+ *	  The caller hands over events in stream order. Several source transactions
+ *	  share one PostgreSQL transaction; one source transaction is never split. A
+ *	  PostgreSQL transaction is opened at the first event that needs it and
+ *	  closed by apply_flush, which the caller calls when apply_flush_due says so
+ *	  or when the source has nothing more right now.
+ *
+ *	  What cannot be applied stops its table at the start of the source
+ *	  transaction in question: the whole PostgreSQL transaction is undone, the
+ *	  stop is recorded in a transaction of its own, and apply_event returns
+ *	  APPLY_REWIND: the caller opens the source again at apply_durable. The next
+ *	  time round the table's changes from that transaction on are passed over,
+ *	  so no source transaction is applied by half. The same way a transaction
+ *	  that turns out to be rolled back or only prepared is undone and passed over.
+ *
+ *	  Errors that are not a table's own (connection, locks, resources, shutdown) are thrown.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_APPLY_H
+#define CDC_APPLY_H
+
+#include "postgres.h"
+
+#include "catalog/catalog.h"
+#include "core/event.h"
+
+typedef struct Apply Apply;
+
+typedef struct ApplyTableStats
+{
+	int64		inserts;
+	int64		updates;
+	int64		deletes;
+	int64		conflicts;		/* insert found a row, update or delete found none (only counted when streaming) */
+} ApplyTableStats;
+
+typedef struct ApplyStats
+{
+	int64		transactions;	/* source transactions */
+	int64		changes;
+	int64		bytes;
+	int64		flushes;		/* PostgreSQL transactions */
+	int64		source_time_us; /* commit time of the newest source transaction that is durable; 0 none yet */
+} ApplyStats;
+
+typedef enum ApplyResult
+{
+	APPLY_OK,
+	APPLY_REWIND				/* open the source again at apply_durable */
+} ApplyResult;
+
+/* Counters of one table since the last flush are handed over after each flush. */
+typedef void (*ApplyPublish) (void *arg, int32 table_id, const ApplyTableStats *delta);
+
+/* Call outside a transaction; log is open and has a position. Reads the pipeline's tables. */
+extern Apply *apply_create(const CatalogPipeline *pipeline, CatalogPositionLog *log,
+						   ApplyPublish publish, void *publish_arg);
+
+/* Is that source table one whose rows are wanted now? CdcSourceWant. */
+extern bool apply_want_table(void *apply, const char *schema, const char *table);
+
+extern ApplyResult apply_event(Apply *apply, CdcEvent *event);
+
+/* Time, rows or bytes say that it is enough (never inside a source transaction). */
+extern bool apply_flush_due(Apply *apply);
+
+/*
+ * Commit what is open, with the position row; nothing when nothing is open or
+ * inside a source transaction. A position that moved without changes is written
+ * once a second, or at once when force is set (hand-over waits for it, shutdown).
+ */
+extern void apply_flush(Apply *apply, bool force);
+
+/* Position that is durable; where the stream has come to, durable or not. */
+extern const CatalogPosition *apply_durable(const Apply *apply);
+extern const CdcPosition *apply_streamed(const Apply *apply);
+
+/* Read table states again (a table was handed over or stopped by somebody else). Call outside a transaction. */
+extern void apply_reload_tables(Apply *apply);
+
+/* Tables by state, for the pipeline's own state. */
+extern void apply_count_tables(const Apply *apply, int *total, int *pending, int *stopped);
+
+extern const ApplyStats *apply_stats(const Apply *apply);
+
+#endif							/* CDC_APPLY_H */

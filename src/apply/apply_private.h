@@ -1,0 +1,159 @@
+/*-------------------------------------------------------------------------
+ *
+ * apply_private.h
+ *	  What the files of apply/ share.
+ *
+ * NOTES
+ *	  Memory: "cxt" lives as long as the worker; "change_cxt" and the arena are
+ *	  reset at each event; what belongs to the PostgreSQL transaction (open
+ *	  targets) lives in the transaction's own memory and dies with it, whichever
+ *	  way it ends.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_APPLY_PRIVATE_H
+#define CDC_APPLY_PRIVATE_H
+
+#include "postgres.h"
+#include "utils/hsearch.h"
+
+#include "apply/apply.h"
+#include "heap/heap_row.h"
+
+/* One table of the pipeline. */
+typedef struct ApplyTable
+{
+	MemoryContext cxt;
+	int32		table_id;
+	int32		generation;
+	char	   *schema;			/* as the source names it, UTF-8 */
+	char	   *name;
+	CatalogTableState state;
+	Oid			target;
+	CdcTableDef *def;			/* declared; NULL when the table stopped before it had one */
+	CdcPosition stop_position;	/* STOPPED: unknown means "nothing more at all" */
+
+	/* how columns of the source's current description map to def's */
+	MemoryContext match_cxt;
+	int		   *match;			/* per column of def: column of the event */
+	uintptr_t	match_stamp;	/* value of CdcTableDef.user that match belongs to; 0: none */
+
+	/* in the open PostgreSQL transaction */
+	HeapRow    *row;			/* NULL: not opened yet */
+	bool		any_deleted;	/* snapshot_deleted may have rows */
+
+	uint64		touched;		/* number of the source transaction that last changed it here */
+	ApplyTableStats delta;		/* since the last flush */
+	bool		in_dirty;		/* is in Apply.dirty */
+} ApplyTable;
+
+struct Apply
+{
+	MemoryContext cxt;
+	MemoryContext change_cxt;
+	CdcArena	arena;
+	int32		pipeline_id;
+	char	   *pipeline_name;
+	CatalogPositionLog *log;
+	ApplyPublish publish;
+	void	   *publish_arg;
+
+	/* options */
+	int64		max_rows;
+	int64		max_bytes;
+	int			max_ms;
+
+	/* tables */
+	List	   *tables;			/* of ApplyTable */
+	HTAB	   *by_name;
+	bool		fold_names;		/* names in statements may differ in case */
+	bool		reload_wanted;	/* asked for while a transaction was open */
+	const CdcTableDef *last_def;	/* the last change's table, to save a look-up */
+	ApplyTable *last_table;
+
+	/* the stream */
+	CdcPosition streamed;		/* end of the newest source transaction that was taken in whole */
+	CdcGtid    *gtids;			/* of source transactions since the last flush */
+	int			ngtids;
+	int			maxgtids;
+	bool		moved;			/* streamed or gtids are ahead of what is durable */
+	List	   *rolled_back;	/* of CdcPosition: starts of transactions to pass over, found to be rolled back */
+
+	/* the source transaction that is coming in */
+	bool		in_txn;
+	bool		passing_over;
+	uint64		txn_no;
+	CdcPosition txn_start;
+	CdcGtid		txn_gtid;
+	int64		txn_action;		/* number of its current change */
+	int64		txn_changes;	/* changes of it that were applied */
+
+	/* the open PostgreSQL transaction */
+	bool		open;
+	TimestampTz opened_at;
+	int64		rows;
+	int64		bytes;
+	List	   *open_tables;	/* of ApplyTable, in cxt */
+	List	   *dirty;			/* of ApplyTable with a delta, in cxt */
+	TimestampTz flushed_at;
+	ApplyStats	pending;		/* not durable yet */
+	ApplyStats	stats;
+
+	/* for error contexts */
+	const ApplyTable *current;
+};
+
+/* A table that is to stop, and why. */
+typedef struct ApplyStop
+{
+	ApplyTable *table;
+	UtilErrorInfo *error;
+} ApplyStop;
+
+/* What can be done about a stopped table today. */
+#define APPLY_HINT_ANEW \
+	"Drop the target table, then use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew."
+
+/* ---- apply.c ---- */
+
+/* Commit what is open, with the position of the last whole source transaction. */
+extern void apply_commit(Apply *apply);
+
+/*
+ * Stop tables (List of ApplyStop) at a position: the start of the current source
+ * transaction, resp. where the stream stands. Rewinds when the transaction has
+ * been applied in part.
+ */
+extern ApplyResult apply_stop(Apply *apply, List *stops, const CdcPosition *position);
+extern ApplyStop *apply_stop_make(ApplyTable *table, int sqlstate, char *message,
+								  const char *detail, const char *hint);
+
+/* ---- apply_table.c ---- */
+
+extern void apply_tables_init(Apply *apply);
+extern void apply_tables_load(Apply *apply);	/* outside a transaction */
+extern ApplyTable *apply_table_find(Apply *apply, const char *schema, const char *name);
+
+/* Tables that a name in a statement means; schema "" means any. */
+extern List *apply_table_find_named(Apply *apply, const char *schema, const char *name);
+
+/* Do changes at that position (of the transaction's start) no longer count for the table? */
+extern bool apply_table_is_stopped(const ApplyTable *table, const CdcPosition *position);
+
+/* Map the columns of an event's table description; throws when it differs from the declared one. */
+extern void apply_table_match(ApplyTable *table, CdcTableDef *event);
+
+/* Open the target in the open transaction, with the locks that its state asks for. */
+extern void apply_table_open(Apply *apply, ApplyTable *table);
+extern void apply_table_count(Apply *apply, ApplyTable *table, CdcChangeOp op);
+
+/* ---- apply_row.c ---- */
+
+extern void apply_row(Apply *apply, ApplyTable *table, const CdcChange *change);
+
+/* ---- apply_statement.c ---- */
+
+extern ApplyResult apply_statement(Apply *apply, const CdcEvent *event);
+
+#endif							/* CDC_APPLY_PRIVATE_H */

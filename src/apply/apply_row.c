@@ -1,0 +1,172 @@
+/*-------------------------------------------------------------------------
+ *
+ * apply_row.c
+ *	  One change -> the row of the target.
+ *
+ * NOTES
+ *	  While a table is being copied (SNAPSHOT, CATCHUP) every change is "the row
+ *	  is now so" or "the row is gone", whatever is there: chunks bring rows in
+ *	  any order beside the stream. A key that the stream removed or left goes
+ *	  into snapshot_deleted, so that a chunk that was read before cannot bring
+ *	  the row back; a key that the stream wrote leaves it. That holds too for a
+ *	  key that the target never had, and for one that the same transaction made.
+ *
+ *	  Afterwards (STREAMING) the row that a change speaks of ought to be there or
+ *	  not; if it is not so, somebody else wrote to the target. The change is
+ *	  carried out all the same, and counted as a conflict.
+ *
+ *	  A change of the key is a delete and an insert, in this order, so that no
+ *	  unique index sees both.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "apply/apply_private.h"
+#include "chunk/chunk.h"
+
+/* Throw for a field that the event leaves out or gives as a difference. */
+static void
+throw_incomplete(const ApplyTable *table, int column, CdcFieldState state)
+{
+	if (state == CDC_FIELD_PARTIAL)
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
+				 errmsg("row event of source table \"%s.%s\" has a partial value", table->schema, table->name),
+				 errdetail("Column \"%s\" is given as a difference to the value before.",
+						   table->def->columns[column].name),
+				 errhint("Run SET GLOBAL binlog_row_value_options = '' on the source and reconnect its clients. " APPLY_HINT_ANEW)));
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
+			 errmsg("row event of source table \"%s.%s\" is not complete", table->schema, table->name),
+			 errdetail("Column \"%s\" is not in the row image.", table->def->columns[column].name),
+			 errhint("Run SET GLOBAL binlog_row_image = FULL on the source and reconnect its clients. " APPLY_HINT_ANEW)));
+}
+
+/* Cell of a declared column out of one of the change's images. */
+static void
+read_cell(Apply *apply, const ApplyTable *table, const CdcChange *change,
+		  const CdcField *image, int column, CdcCell *cell)
+{
+	int			from = table->match[column];
+	const CdcField *field = &image[from];
+	CdcError	err = {0};
+
+	if (field->state == CDC_FIELD_ABSENT || field->state == CDC_FIELD_PARTIAL)
+		throw_incomplete(table, column, field->state);
+	if (change->cell(&change->table->columns[from], field, &apply->arena, cell, &err) != CDC_OK)
+		heap_row_bad_cell(&table->def->columns[column], &err);
+}
+
+/* The row after the change -> target->slot. */
+static void
+fill_new(Apply *apply, const ApplyTable *table, const CdcChange *change)
+{
+	HeapRow    *row = table->row;
+
+	heap_target_clear(row->target->slot);
+	for (int i = 0; i < row->table->ncolumns; i++)
+	{
+		CdcCell		cell;
+
+		if (row->table->columns[i].attnum <= 0)
+			continue;
+		read_cell(apply, table, change, change->after, i, &cell);
+		heap_row_set(row, i, &cell);
+	}
+}
+
+/* The key before the change -> target->search. */
+static void
+fill_old_key(Apply *apply, const ApplyTable *table, const CdcChange *change)
+{
+	HeapRow    *row = table->row;
+
+	heap_target_clear(row->target->search);
+	for (int i = 0; i < row->table->nkey; i++)
+	{
+		CdcCell		cell;
+
+		read_cell(apply, table, change, change->before, row->table->key[i], &cell);
+		heap_row_set_key(row, row->table->key[i], &cell);
+	}
+}
+
+static bool
+is_copying(const ApplyTable *table)
+{
+	return table->state == CATALOG_TABLE_SNAPSHOT || table->state == CATALOG_TABLE_CATCHUP;
+}
+
+/* Make the row of slot be there. expect_row: it should be there already. */
+static void
+put_row(Apply *apply, ApplyTable *table, bool expect_row)
+{
+	HeapTarget *target = table->row->target;
+	bool		found;
+
+	heap_row_search_new(table->row);
+	found = heap_target_find(target);
+	if (found)
+		heap_target_update(target);
+	else
+		heap_target_insert(target);
+
+	if (!is_copying(table))
+		table->delta.conflicts += found != expect_row;
+	else if (table->any_deleted)
+		catalog_deleted_remove(apply->pipeline_id, table->table_id,
+							   chunk_key_bytes(target, target->search));
+}
+
+/* Make the row with search's key be gone. */
+static void
+remove_row(Apply *apply, ApplyTable *table)
+{
+	HeapTarget *target = table->row->target;
+	bool		found = heap_target_find(target);
+
+	if (found)
+		heap_target_delete(target);
+
+	if (!is_copying(table))
+		table->delta.conflicts += !found;
+	else
+	{
+		catalog_deleted_add(apply->pipeline_id, table->table_id,
+							chunk_key_bytes(target, target->search));
+		table->any_deleted = true;
+	}
+}
+
+/* Apply one change to an open table. */
+void
+apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
+{
+	switch (change->op)
+	{
+		case CDC_INSERT:
+			fill_new(apply, table, change);
+			put_row(apply, table, false);
+			break;
+
+		case CDC_UPDATE:
+			fill_new(apply, table, change);
+			fill_old_key(apply, table, change);
+			if (heap_row_same_key(table->row))
+				put_row(apply, table, true);
+			else
+			{
+				remove_row(apply, table);
+				put_row(apply, table, false);
+			}
+			break;
+
+		case CDC_DELETE:
+			fill_old_key(apply, table, change);
+			remove_row(apply, table);
+			break;
+	}
+	apply_table_count(apply, table, change->op);
+}

@@ -1,0 +1,224 @@
+/*-------------------------------------------------------------------------
+ *
+ * apply_statement.c
+ *	  What a statement in the stream stops.
+ *
+ * NOTES
+ *	  Changes of a table's shape are not carried yet, and rows that a statement
+ *	  changed without logging them as rows never can be: in both cases the table
+ *	  stops at the start of that transaction, with everything before it applied.
+ *
+ *	  statement text -> kind and names (ddl/)
+ *	    names certain      -> our tables among them stop, others do not matter
+ *	    names not certain  -> our tables named anywhere in the text stop too
+ *	    rows changed, not certain, none of ours named -> the pipeline fails:
+ *	                          which table misses rows now cannot be told
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "apply/apply_private.h"
+#include "ddl/statement.h"
+
+/* Our tables that the statement names. first_only: only the first name is acted on. */
+static List *
+named_tables(Apply *apply, const DdlStatement *statement, bool first_only)
+{
+	List	   *result = NIL;
+
+	for (uint32 i = 0; i < statement->ntables && !(first_only && i > 0); i++)
+		result = list_concat_unique_ptr(result,
+										apply_table_find_named(apply, statement->tables[i].schema,
+															   statement->tables[i].name));
+	return result;
+}
+
+/* Our tables in a schema. */
+static List *
+tables_of_schema(Apply *apply, const char *schema)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, apply->tables)
+	{
+		ApplyTable *table = lfirst(lc);
+
+		if ((apply->fold_names ? pg_strcasecmp : strcmp) (table->schema, schema) == 0)
+			result = lappend(result, table);
+	}
+	return result;
+}
+
+/* Our tables whose name occurs anywhere in the text. */
+static List *
+mentioned_tables(Apply *apply, const CdcStatement *text)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, apply->tables)
+	{
+		ApplyTable *table = lfirst(lc);
+
+		if (ddl_statement_mentions(text->text, text->len, text->sql_mode, table->name, apply->fold_names))
+			result = lappend(result, table);
+	}
+	return result;
+}
+
+/* Our tables that the source transaction has changed so far. */
+static List *
+touched_tables(Apply *apply)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, apply->tables)
+	{
+		ApplyTable *table = lfirst(lc);
+
+		if (apply->in_txn && apply->txn_changes > 0 && table->touched == apply->txn_no)
+			result = lappend(result, table);
+	}
+	return result;
+}
+
+/* Does the statement leave rows, shape and being of every table as they are? */
+static bool
+is_of_no_consequence(const DdlStatement *statement)
+{
+	switch (statement->kind)
+	{
+		case DDL_EMPTY:
+		case DDL_BEGIN:
+		case DDL_COMMIT:
+		case DDL_ROLLBACK:
+		case DDL_SAVEPOINT:
+		case DDL_XA_START:
+		case DDL_XA_END:
+		case DDL_XA_PREPARE:
+		case DDL_HARMLESS:
+			return true;
+
+			/*
+			 * What it ends was prepared after the pipeline began (snapshot_prepare
+			 * sees to that), and stopped its tables when it was prepared.
+			 */
+		case DDL_XA_COMMIT:
+		case DDL_XA_ROLLBACK:
+			return true;
+
+		case DDL_CREATE_TABLE:
+			return statement->is_temporary || (statement->if_not_exists && !statement->or_replace);
+		case DDL_DROP_TABLE:
+			return statement->is_temporary;
+		case DDL_ALTER_TABLE:
+		case DDL_INDEX:
+			return !statement->changes_shape;
+
+		case DDL_ROLLBACK_TO:
+		case DDL_RENAME_TABLE:
+		case DDL_TRUNCATE_TABLE:
+		case DDL_DROP_SCHEMA:
+		case DDL_DML:
+		case DDL_UNKNOWN:
+			break;
+	}
+	return false;
+}
+
+/* Why a table stops. */
+static ApplyStop *
+make_stop(ApplyTable *table, const DdlStatement *statement, const char *position)
+{
+	if (statement->kind == DDL_ROLLBACK_TO)
+		return apply_stop_make(table, CDC_ERRCODE_UNSUPPORTED_EVENT,
+							   psprintf("changes of source table \"%s.%s\" are followed by ROLLBACK TO SAVEPOINT at %s",
+										table->schema, table->name, position),
+							   "Which of the transaction's changes still count cannot be told yet.",
+							   NULL);
+
+	if (statement->kind == DDL_DML || statement->kind == DDL_UNKNOWN)
+		return apply_stop_make(table, CDC_ERRCODE_UNSUPPORTED_EVENT,
+							   psprintf("source table \"%s.%s\" is changed by a statement (%s) at %s",
+										table->schema, table->name, statement->verb, position),
+							   statement->certain && statement->kind == DDL_DML
+							   ? "The binary log holds the statement instead of the rows that it changed."
+							   : "The binary log holds a statement that does not tell for certain which tables it changes; the name of this table occurs in it.",
+							   "Run SET GLOBAL binlog_format = 'ROW' on the source and reconnect its clients. " APPLY_HINT_ANEW);
+
+	return apply_stop_make(table, CDC_ERRCODE_TABLE_CHANGED,
+						   psprintf("source table \"%s.%s\" was changed by %s at %s",
+									table->schema, table->name, statement->verb, position),
+						   statement->certain
+						   ? "Such changes are not carried yet; the target holds everything before it."
+						   : "The statement does not tell for certain which tables it changes; the name of this table occurs in it. The target holds everything before it.",
+						   NULL);
+}
+
+/* Rows were changed that we cannot know of, maybe in one of our tables. */
+static void
+throw_unattributed(Apply *apply, const DdlStatement *statement, const char *position)
+{
+	/* what came before it in whole is right and may stay */
+	if (apply->open && (!apply->in_txn || apply->txn_changes == 0))
+		apply_commit(apply);
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
+			 errmsg("statement (%s) at %s may have changed tables of pipeline \"%s\"",
+					statement->verb, position, apply->pipeline_name),
+			 errdetail("The binary log holds a statement instead of rows, and it does not tell for certain which tables it changes."),
+			 errhint("Run SET GLOBAL binlog_format = 'ROW' on the source and reconnect its clients. Then drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+}
+
+ApplyResult
+apply_statement(Apply *apply, const CdcEvent *event)
+{
+	const CdcStatement *text = &event->statement;
+	const CdcPosition *at = apply->in_txn ? &apply->txn_start : &apply->streamed;
+	DdlStatement statement;
+	List	   *tables;
+	List	   *stops = NIL;
+	ListCell   *lc;
+	char		position[CDC_POSITION_TEXT_MAX];
+
+	if (ddl_statement_read(text->text, text->len, text->schema ? text->schema : "", text->sql_mode,
+						   &apply->arena, &statement) != CDC_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("A statement of %zu bytes could not be read.", text->len)));
+
+	if (is_of_no_consequence(&statement))
+		return APPLY_OK;
+
+	if (statement.kind == DDL_ROLLBACK_TO)
+		tables = touched_tables(apply);
+	else if (statement.kind == DDL_DROP_SCHEMA && statement.ntables > 0)
+		tables = tables_of_schema(apply, statement.tables[0].schema);
+	else
+		tables = named_tables(apply, &statement, statement.kind == DDL_CREATE_TABLE && statement.certain);
+	if (statement.kind != DDL_ROLLBACK_TO && (!statement.certain || statement.kind == DDL_UNKNOWN))
+		tables = list_concat_unique_ptr(tables, mentioned_tables(apply, text));
+
+	/* the start of the first transaction is known even when the stream began with GTIDs only */
+	if (!cdc_position_is_known(at))
+		at = &event->position;
+	cdc_position_format(at, position);
+
+	if (tables == NIL &&
+		(statement.kind == DDL_UNKNOWN || (statement.kind == DDL_DML && !statement.certain)))
+		throw_unattributed(apply, &statement, position);
+
+	foreach(lc, tables)
+	{
+		ApplyTable *table = lfirst(lc);
+
+		if (!apply_table_is_stopped(table, at))
+			stops = lappend(stops, make_stop(table, &statement, position));
+	}
+	return stops != NIL ? apply_stop(apply, stops, at) : APPLY_OK;
+}

@@ -1,0 +1,300 @@
+/*-------------------------------------------------------------------------
+ *
+ * apply_table.c
+ *	  The tables of a pipeline: found by name, mapped to their targets.
+ *
+ * NOTES
+ *	  Names are compared as the source writes them, byte by byte. A source with
+ *	  lower_case_table_names set writes lower case into its row events, so rows
+ *	  need no folding; only the text of a statement may then differ in case. When
+ *	  any of our names has an upper-case letter the source does not fold; when
+ *	  none has we cannot tell, and read statements without regard to case, which
+ *	  at worst stops a table for the sake of one that is named like it.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "mb/pg_wchar.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "apply/apply_private.h"
+#include "catalog/catalog_lock.h"
+
+/* "schema", byte 1, "table": names have at most 64 characters of at most 4 bytes */
+#define NAME_KEY_MAX 528
+
+typedef struct NameEntry
+{
+	char		key[NAME_KEY_MAX];
+	ApplyTable *table;
+} NameEntry;
+
+/* false when a name is too long to be one of ours */
+static bool
+make_key(char *key, const char *schema, const char *name)
+{
+	return snprintf(key, NAME_KEY_MAX, "%s\x01%s", schema, name) < NAME_KEY_MAX;
+}
+
+void
+apply_tables_init(Apply *apply)
+{
+	HASHCTL		ctl = {
+		.keysize = NAME_KEY_MAX,
+		.entrysize = sizeof(NameEntry),
+		.hcxt = apply->cxt,
+	};
+
+	apply->by_name = hash_create("cdc apply tables", 64, &ctl, HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
+}
+
+ApplyTable *
+apply_table_find(Apply *apply, const char *schema, const char *name)
+{
+	char		key[NAME_KEY_MAX];
+	NameEntry  *entry;
+
+	if (!make_key(key, schema, name))
+		return NULL;
+	entry = hash_search(apply->by_name, key, HASH_FIND, NULL);
+	return entry != NULL ? entry->table : NULL;
+}
+
+static char *
+source_text(const char *server_text)
+{
+	return pg_server_to_any(pstrdup(server_text), strlen(server_text), PG_UTF8);
+}
+
+static bool
+has_upper(const char *text)
+{
+	for (; *text; text++)
+	{
+		if (*text >= 'A' && *text <= 'Z')
+			return true;
+	}
+	return false;
+}
+
+/* Take over what the catalog says of one table. */
+static void
+take_table(Apply *apply, const CatalogTable *from)
+{
+	char	   *schema = source_text(from->source_schema);
+	char	   *name = source_text(from->source_table);
+	char		key[NAME_KEY_MAX];
+	ApplyTable *table = apply_table_find(apply, schema, name);
+	MemoryContext old;
+
+	if (table == NULL)
+	{
+		NameEntry  *entry;
+		MemoryContext cxt;
+
+		if (!make_key(key, schema, name))
+			elog(ERROR, "name of source table is too long");
+		cxt = AllocSetContextCreate(apply->cxt, "cdc apply table", ALLOCSET_SMALL_SIZES);
+		old = MemoryContextSwitchTo(cxt);
+		table = palloc0(sizeof(ApplyTable));
+		table->cxt = cxt;
+		table->schema = pstrdup(schema);
+		table->name = pstrdup(name);
+		table->match_cxt = AllocSetContextCreate(cxt, "cdc apply match", ALLOCSET_SMALL_SIZES);
+		MemoryContextSwitchTo(apply->cxt);
+		apply->tables = lappend(apply->tables, table);
+		MemoryContextSwitchTo(old);
+		entry = hash_search(apply->by_name, key, HASH_ENTER, NULL);
+		entry->table = table;
+	}
+
+	if ((table->def == NULL || table->generation != from->generation) && from->definition != (Datum) 0)
+	{
+		old = MemoryContextSwitchTo(table->cxt);
+		table->def = schema_def_from_jsonb(from->definition);
+		MemoryContextSwitchTo(old);
+		table->match_stamp = 0;
+	}
+
+	/* a stop that was found earlier in the stream than the recorded one stays, see record_stops */
+	if (!(table->state == CATALOG_TABLE_STOPPED && from->state == CATALOG_TABLE_STOPPED &&
+		  table->table_id == from->table_id))
+		table->stop_position = from->stop_position;
+	table->table_id = from->table_id;
+	table->generation = from->generation;
+	table->state = from->state;
+	table->target = from->target;
+
+	if (has_upper(table->schema) || has_upper(table->name))
+		apply->fold_names = false;
+}
+
+void
+apply_tables_load(Apply *apply)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	ListCell   *lc;
+
+	Assert(!apply->open);
+	heap_transaction_begin();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	apply->fold_names = true;
+	foreach(lc, catalog_table_list(apply->pipeline_id))
+		take_table(apply, lfirst(lc));
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(caller);
+	apply->reload_wanted = false;
+}
+
+List *
+apply_table_find_named(Apply *apply, const char *schema, const char *name)
+{
+	int			(*compare) (const char *, const char *) = apply->fold_names ? pg_strcasecmp : strcmp;
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, apply->tables)
+	{
+		ApplyTable *table = lfirst(lc);
+
+		if ((schema[0] == '\0' || compare(table->schema, schema) == 0) &&
+			compare(table->name, name) == 0)
+			result = lappend(result, table);
+	}
+	return result;
+}
+
+bool
+apply_table_is_stopped(const ApplyTable *table, const CdcPosition *position)
+{
+	int			order;
+
+	if (table->state != CATALOG_TABLE_STOPPED)
+		return false;
+	if (!cdc_position_is_known(&table->stop_position))
+		return true;
+	if (!cdc_position_is_known(position))
+		return false;
+	/* without an order the log was renamed since, so this comes later */
+	return !cdc_position_compare(position, &table->stop_position, &order) || order >= 0;
+}
+
+bool
+apply_want_table(void *arg, const char *schema, const char *name)
+{
+	Apply	   *apply = arg;
+	ApplyTable *table = apply_table_find(apply, schema, name);
+
+	if (table == NULL)
+		return false;
+	return !apply_table_is_stopped(table, apply->in_txn ? &apply->txn_start : &apply->streamed);
+}
+
+void
+apply_table_match(ApplyTable *table, CdcTableDef *event)
+{
+	static uintptr_t last_stamp = 0;
+	MemoryContext old;
+	char	   *why = NULL;
+	bool		lacks_metadata = false;
+
+	if (table->match_stamp != 0 && (uintptr_t) event->user == table->match_stamp)
+		return;
+
+	table->match_stamp = 0;
+	MemoryContextReset(table->match_cxt);
+	old = MemoryContextSwitchTo(table->match_cxt);
+	table->match = schema_match_event(table->def, event, &why, &lacks_metadata);
+	MemoryContextSwitchTo(old);
+
+	if (why != NULL)
+		why[0] = pg_toupper((unsigned char) why[0]);
+	if (table->match == NULL && lacks_metadata)
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
+				 errmsg("row event of source table \"%s.%s\" lacks metadata", table->schema, table->name),
+				 errdetail("%s.", why ? why : "Names of columns are missing"),
+				 errhint("Run SET GLOBAL binlog_row_metadata = FULL on the source. " APPLY_HINT_ANEW)));
+	if (table->match == NULL)
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_TABLE_CHANGED),
+				 errmsg("source table \"%s.%s\" changed its shape", table->schema, table->name),
+				 errdetail("%s.", why ? why : "Its definition differs"),
+				 errhint(APPLY_HINT_ANEW)));
+
+	/* the next description of the table has "user" unset, wherever it lies in memory */
+	table->match_stamp = ++last_stamp;
+	event->user = (void *) table->match_stamp;
+}
+
+void
+apply_table_open(Apply *apply, ApplyTable *table)
+{
+	MemoryContext old;
+
+	if (table->row != NULL)
+		return;
+
+	if (table->state == CATALOG_TABLE_SNAPSHOT || table->state == CATALOG_TABLE_CATCHUP)
+	{
+		/* every look-up from here on uses a snapshot taken after the lock */
+		catalog_lock_table(apply->pipeline_id, table->table_id, RowExclusiveLock);
+		table->any_deleted = catalog_deleted_any(apply->pipeline_id, table->table_id);
+	}
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	table->row = heap_row_open(table->target, table->def);
+	PopActiveSnapshot();
+
+	old = MemoryContextSwitchTo(apply->cxt);
+	apply->open_tables = lappend(apply->open_tables, table);
+	MemoryContextSwitchTo(old);
+}
+
+void
+apply_table_count(Apply *apply, ApplyTable *table, CdcChangeOp op)
+{
+	switch (op)
+	{
+		case CDC_INSERT:
+			table->delta.inserts++;
+			break;
+		case CDC_UPDATE:
+			table->delta.updates++;
+			break;
+		case CDC_DELETE:
+			table->delta.deletes++;
+			break;
+	}
+	if (!table->in_dirty)
+	{
+		MemoryContext old = MemoryContextSwitchTo(apply->cxt);
+
+		apply->dirty = lappend(apply->dirty, table);
+		table->in_dirty = true;
+		MemoryContextSwitchTo(old);
+	}
+}
+
+void
+apply_count_tables(const Apply *apply, int *total, int *pending, int *stopped)
+{
+	ListCell   *lc;
+
+	*total = *pending = *stopped = 0;
+	foreach(lc, apply->tables)
+	{
+		const ApplyTable *table = lfirst(lc);
+
+		(*total)++;
+		if (table->state == CATALOG_TABLE_STOPPED)
+			(*stopped)++;
+		else if (table->state != CATALOG_TABLE_STREAMING)
+			(*pending)++;
+	}
+}

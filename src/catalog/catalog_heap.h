@@ -1,0 +1,195 @@
+/*-------------------------------------------------------------------------
+ *
+ * catalog_heap.h
+ *	  Reading and writing the cdc_bridge.* tables at heap level.
+ *
+ * NOTES
+ *	  For the files of catalog/ alone. OIDs of tables and indexes are looked up
+ *	  once per process and forgotten when one of the tables is changed or
+ *	  dropped. A scan opens the table, takes a snapshot afterwards, and walks the
+ *	  named index: so it sees what was committed before the table (and whatever
+ *	  the caller locked earlier) was locked.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_CATALOG_HEAP_H
+#define CDC_CATALOG_HEAP_H
+
+#include "postgres.h"
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/skey.h"
+#include "utils/rel.h"
+#include "utils/snapshot.h"
+
+#include "catalog/catalog.h"
+
+typedef enum CatalogRelation
+{
+	CATALOG_REL_PIPELINE,
+	CATALOG_REL_PIPELINE_STATE,
+	CATALOG_REL_PIPELINE_TABLE,
+	CATALOG_REL_TABLE_STATE,
+	CATALOG_REL_SNAPSHOT_CHUNK,
+	CATALOG_REL_SNAPSHOT_DELETED
+} CatalogRelation;
+
+#define CATALOG_RELATIONS 6
+
+/* Column numbers, as in the install script. */
+enum
+{
+	Anum_pipeline_id = 1,
+	Anum_pipeline_name,
+	Anum_pipeline_owner,
+	Anum_pipeline_source,
+	Anum_pipeline_sink,
+	Anum_pipeline_tables,
+	Anum_pipeline_target_schema,
+	Anum_pipeline_options,
+	Anum_pipeline_created_at,
+	Natts_pipeline = Anum_pipeline_created_at
+};
+
+enum
+{
+	Anum_pipeline_state_id = 1,
+	Anum_pipeline_state_database,
+	Anum_pipeline_state_enabled,
+	Anum_pipeline_state_state,
+	Anum_pipeline_state_last_error,
+	Anum_pipeline_state_last_error_sqlstate,
+	Anum_pipeline_state_last_error_detail,
+	Anum_pipeline_state_last_error_hint,
+	Anum_pipeline_state_last_error_position,
+	Anum_pipeline_state_last_error_at,
+	Natts_pipeline_state = Anum_pipeline_state_last_error_at
+};
+
+enum
+{
+	Anum_pipeline_table_pipeline_id = 1,
+	Anum_pipeline_table_table_id,
+	Anum_pipeline_table_source_schema,
+	Anum_pipeline_table_source_table,
+	Anum_pipeline_table_target_schema,
+	Anum_pipeline_table_target_table,
+	Natts_pipeline_table = Anum_pipeline_table_target_table
+};
+
+enum
+{
+	Anum_table_state_pipeline_id = 1,
+	Anum_table_state_table_id,
+	Anum_table_state_state,
+	Anum_table_state_generation,
+	Anum_table_state_target,
+	Anum_table_state_definition,
+	Anum_table_state_high_file,
+	Anum_table_state_high_offset,
+	Anum_table_state_stop_file,
+	Anum_table_state_stop_offset,
+	Anum_table_state_row_estimate,
+	Anum_table_state_rows_copied,
+	Anum_table_state_chunks,
+	Anum_table_state_last_error,
+	Anum_table_state_last_error_sqlstate,
+	Anum_table_state_last_error_detail,
+	Anum_table_state_last_error_hint,
+	Anum_table_state_last_error_at,
+	Anum_table_state_snapshot_started_at,
+	Anum_table_state_snapshot_finished_at,
+	Natts_table_state = Anum_table_state_snapshot_finished_at
+};
+
+enum
+{
+	Anum_snapshot_chunk_pipeline_id = 1,
+	Anum_snapshot_chunk_table_id,
+	Anum_snapshot_chunk_generation,
+	Anum_snapshot_chunk_chunk_no,
+	Anum_snapshot_chunk_upper_key,
+	Anum_snapshot_chunk_rows,
+	Anum_snapshot_chunk_bytes,
+	Anum_snapshot_chunk_rows_total,
+	Natts_snapshot_chunk = Anum_snapshot_chunk_rows_total
+};
+
+enum
+{
+	Anum_snapshot_deleted_pipeline_id = 1,
+	Anum_snapshot_deleted_table_id,
+	Anum_snapshot_deleted_key,
+	Natts_snapshot_deleted = Anum_snapshot_deleted_key
+};
+
+/* OID of the table; throws when the extension is not in this database. */
+extern Oid	catalog_relation_oid(CatalogRelation which);
+extern Oid	catalog_namespace_oid(void);
+extern Oid	catalog_extension_oid(void);
+
+/* A scan by index. Results of catalog_scan_next live until the following call. */
+typedef struct CatalogScan
+{
+	Relation	rel;
+	Relation	index;			/* only when ordered */
+	LOCKMODE	mode;
+	Snapshot	snapshot;
+	SysScanDesc scan;
+} CatalogScan;
+
+/* The first nkeys columns of the primary key equal keys (integers). Locks the table in mode. */
+extern void catalog_scan_begin(CatalogScan *scan, CatalogRelation which, LOCKMODE mode,
+							   int nkeys, const int32 *keys);
+
+/* The same with keys of the caller's, on the index with that name. */
+extern void catalog_scan_begin_keys(CatalogScan *scan, CatalogRelation which, LOCKMODE mode,
+									const char *index_name, int nkeys, ScanKey keys);
+
+/* In the order of the primary key; catalog_scan_next walks it in that direction. */
+extern void catalog_scan_begin_ordered(CatalogScan *scan, CatalogRelation which, LOCKMODE mode,
+									   int nkeys, const int32 *keys);
+extern HeapTuple catalog_scan_next(CatalogScan *scan);
+extern HeapTuple catalog_scan_next_ordered(CatalogScan *scan, ScanDirection direction);
+
+/* Gives up an AccessShareLock at once, keeps stronger ones to the end of the transaction. */
+extern void catalog_scan_end(CatalogScan *scan);
+
+/* Write through an open table, maintain its indexes, make it visible to the commands that follow. */
+extern void catalog_tuple_insert(Relation rel, Datum *values, bool *nulls);
+extern void catalog_tuple_update(Relation rel, HeapTuple old, Datum *values, bool *nulls, bool *replaces);
+extern void catalog_tuple_delete(Relation rel, HeapTuple tuple);
+
+/* Delete all rows whose primary key begins with those integers. */
+extern void catalog_delete_rows(CatalogRelation which, int nkeys, const int32 *keys);
+
+/* Snapshot for a look at what is committed now; register it before use. */
+extern Snapshot catalog_latest_snapshot(void);
+
+/* Columns of a tuple; strings are palloc'd, NULL for SQL NULL. */
+extern char *catalog_get_text(HeapTuple tuple, TupleDesc desc, int attnum);
+extern int64 catalog_get_int64(HeapTuple tuple, TupleDesc desc, int attnum);
+extern int32 catalog_get_int32(HeapTuple tuple, TupleDesc desc, int attnum);
+extern bool catalog_get_bool(HeapTuple tuple, TupleDesc desc, int attnum);
+extern Oid	catalog_get_oid(HeapTuple tuple, TupleDesc desc, int attnum);
+extern Datum catalog_get_varlena(HeapTuple tuple, TupleDesc desc, int attnum);	/* detoasted copy; 0 when NULL */
+extern TimestampTz catalog_get_time(HeapTuple tuple, TupleDesc desc, int attnum);	/* 0 when NULL */
+extern void catalog_get_position(HeapTuple tuple, TupleDesc desc, int file_attnum, CdcPosition *position);	/* offset follows file */
+
+/* Fill values and nulls (indexed by attnum - 1) for a tuple to be written. */
+extern void catalog_set_text(Datum *values, bool *nulls, int attnum, const char *text);
+extern void catalog_set_position(Datum *values, bool *nulls, int file_attnum, const CdcPosition *position);
+
+/* message, sqlstate, detail, hint stand in that order from first_attnum on. */
+extern void catalog_set_error(Datum *values, bool *nulls, int first_attnum, const UtilErrorInfo *error);
+extern void catalog_get_error(HeapTuple tuple, TupleDesc desc, int first_attnum, CatalogError *error);
+
+/* catalog_position.c, for the rows of pipelines. */
+extern void catalog_position_create(int32 pipeline_id);	/* the two tables, when they are not there */
+extern void catalog_position_drop(int32 pipeline_id);
+
+/* catalog_lock.c: lock the state of a pipeline to the end of the transaction. */
+extern void catalog_lock_state(int32 pipeline_id);
+
+#endif							/* CDC_CATALOG_HEAP_H */

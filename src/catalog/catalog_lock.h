@@ -1,0 +1,35 @@
+/*-------------------------------------------------------------------------
+ *
+ * catalog_lock.h
+ *	  Heavyweight locks of pipelines and their tables, on tags of our own.
+ *
+ * NOTES
+ *	  They are advisory-lock tags of a class that SQL cannot reach, so the
+ *	  deadlock detector sees them and nobody else's locks meet them.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_CATALOG_LOCK_H
+#define CDC_CATALOG_LOCK_H
+
+#include "postgres.h"
+#include "storage/lock.h"
+
+/*
+ * One table of a pipeline (not the relation): ShareLock for a chunk writer,
+ * RowExclusiveLock for the stream; they exclude each other. Held to the end of
+ * the transaction. Every look-up by its holder uses a snapshot taken afterwards.
+ */
+extern void catalog_lock_table(int32 pipeline_id, int32 table_id, LOCKMODE mode);
+
+/*
+ * A whole pipeline: workers hold ShareLock for the session while they run; drop
+ * and a new definition take AccessExclusiveLock in their transaction.
+ */
+extern void catalog_lock_pipeline(int32 pipeline_id, LOCKMODE mode, bool session);
+
+/* The same without waiting, for the transaction; false when somebody else has it. */
+extern bool catalog_lock_pipeline_conditional(int32 pipeline_id, LOCKMODE mode);
+
+#endif							/* CDC_CATALOG_LOCK_H */

@@ -1,0 +1,97 @@
+/*-------------------------------------------------------------------------
+ *
+ * catalog_options.c
+ *	  Options of a pipeline: the descriptor table, and reading the jsonb.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/numeric.h"
+
+#include "catalog/catalog.h"
+#include "compat/pg_compat.h"
+
+static const UtilOption option_list[] = {
+	{.name = "batch_max_kb",.type = UTIL_OPTION_INT,.default_text = "16384",.min = 64,.max = 1048576,.unit = "kB",
+	.description = "commit when the changes applied since the last commit have this size in the binary log"},
+	{.name = "batch_max_ms",.type = UTIL_OPTION_INT,.default_text = "200",.min = 0,.max = 60000,.unit = "ms",
+	.description = "commit at the latest after this time; 0 commits every source transaction by itself"},
+	{.name = "batch_max_rows",.type = UTIL_OPTION_INT,.default_text = "10000",.min = 1,.max = 1000000,.unit = "rows",
+	.description = "commit when so many changes have been applied; a source transaction is never split"},
+	{.name = "snapshot_chunk_rows",.type = UTIL_OPTION_INT,.default_text = "20000",.min = 1,.max = 1000000,.unit = "rows",
+	.description = "rows that the initial copy reads and writes at a time"},
+	{.name = "tinyint1_as_boolean",.type = UTIL_OPTION_BOOL,.default_text = "false",
+	.description = "make tinyint(1) columns boolean instead of smallint"},
+};
+
+const UtilOptionTable catalog_pipeline_options = {
+	.kind = "pipeline",
+	.subject = "pipeline",
+	.options = option_list,
+	.count = lengthof(option_list)
+};
+
+/* A jsonb scalar as text; NULL for everything else. */
+static char *
+scalar_to_text(const JsonbValue *value)
+{
+	switch (value->type)
+	{
+		case jbvString:
+			return pnstrdup(value->val.string.val, value->val.string.len);
+		case jbvNumeric:
+			return DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(value->val.numeric)));
+		case jbvBool:
+			return pstrdup(value->val.boolean ? "true" : "false");
+		default:
+			return NULL;
+	}
+}
+
+void
+catalog_pipeline_options_check(Datum options)
+{
+	Jsonb	   *jsonb;
+	JsonbIterator *it;
+	JsonbIteratorToken token;
+	JsonbValue	value;
+
+	if (options == (Datum) 0)
+		return;
+
+	jsonb = DatumGetJsonbP(options);
+	if (!JB_ROOT_IS_OBJECT(jsonb))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("options must be a JSON object"),
+				 errhint("For example: options => '{\"%s\": 5000}'.", "snapshot_chunk_rows")));
+
+	it = JsonbIteratorInit(&jsonb->root);
+	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
+	{
+		char	   *name;
+		char	   *text;
+
+		if (token != WJB_KEY)
+			continue;
+		name = pnstrdup(value.val.string.val, value.val.string.len);
+		(void) JsonbIteratorNext(&it, &value, true);
+		text = scalar_to_text(&value);
+		(void) util_option_check(&catalog_pipeline_options, name, text);
+	}
+}
+
+char *
+catalog_pipeline_option(const CatalogPipeline *pipeline, const char *name)
+{
+	JsonbValue *value;
+
+	if (pipeline->options == (Datum) 0)
+		return NULL;
+	value = getKeyJsonValueFromContainer(&DatumGetJsonbP(pipeline->options)->root, name, strlen(name), NULL);
+	return value == NULL ? NULL : scalar_to_text(value);
+}

@@ -1,0 +1,59 @@
+/*-------------------------------------------------------------------------
+ *
+ * catalog_origin.c
+ *	  Dropping the replication origins of pipelines.
+ *
+ * NOTES
+ *	  Every writing worker of a pipeline has an origin of its own. They are
+ *	  shared by all databases of the server, so they outlive the database and the
+ *	  extension unless somebody drops them.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/pg_replication_origin.h"
+#include "replication/origin.h"
+#include "utils/builtins.h"
+
+#include "catalog/catalog.h"
+#include "compat/pg_compat.h"
+
+/* Names of all origins that begin with prefix. */
+static List *
+origins_with_prefix(const char *prefix)
+{
+	Relation	rel = table_open(ReplicationOriginRelationId, AccessShareLock);
+	SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, NULL, 0, NULL);
+	List	   *names = NIL;
+	HeapTuple	tuple;
+
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		bool		isnull;
+		Datum		datum = heap_getattr(tuple, Anum_pg_replication_origin_roname, RelationGetDescr(rel), &isnull);
+		char	   *name = TextDatumGetCString(datum);
+
+		if (strncmp(name, prefix, strlen(prefix)) == 0)
+			names = lappend(names, name);
+	}
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return names;
+}
+
+void
+catalog_origin_drop(Oid database, int32 pipeline_id)
+{
+	char	   *prefix = pipeline_id == 0 ? psprintf("cdc_%u_", database)
+		: psprintf("cdc_%u_%d_", database, pipeline_id);
+	ListCell   *lc;
+
+	foreach(lc, origins_with_prefix(prefix))
+		replorigin_drop_by_name(lfirst(lc), true, false);
+	CommandCounterIncrement();
+}

@@ -1,0 +1,362 @@
+/*-------------------------------------------------------------------------
+ *
+ * catalog_pipeline.c
+ *	  Rows of cdc_bridge.pipeline and cdc_bridge.pipeline_state.
+ *
+ * NOTES
+ *	  The definition is dumped, the state is not. So a pipeline without a state
+ *	  row is one that was restored from a dump: it counts as stopped, and its
+ *	  first start makes what is missing and forgets which tables it had, so that
+ *	  it begins with a new snapshot. A state row that names another database
+ *	  came with a copy of the database's files: the pipeline counts as stopped,
+ *	  and goes on from its position when it is started.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/stratnum.h"
+#include "access/table.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
+#include "commands/sequence.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+
+#include "catalog/catalog_heap.h"
+#include "compat/pg_compat.h"
+
+static const char *const state_names[] = {
+	[CATALOG_PIPELINE_STOPPED] = "stopped",
+	[CATALOG_PIPELINE_STARTING] = "starting",
+	[CATALOG_PIPELINE_SNAPSHOT] = "snapshot",
+	[CATALOG_PIPELINE_STREAMING] = "streaming",
+	[CATALOG_PIPELINE_RETRYING] = "retrying",
+	[CATALOG_PIPELINE_FAILED] = "failed"
+};
+
+const char *
+catalog_pipeline_state_name(CatalogPipelineState state)
+{
+	return state_names[state];
+}
+
+static CatalogPipelineState
+state_from_name(const char *name)
+{
+	for (int i = 0; i < (int) lengthof(state_names); i++)
+	{
+		if (name != NULL && strcmp(state_names[i], name) == 0)
+			return (CatalogPipelineState) i;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("unknown state \"%s\" in cdc_bridge.pipeline_state", name ? name : "")));
+}
+
+static List *
+text_array_to_list(Datum array)
+{
+	List	   *result = NIL;
+	Datum	   *elems;
+	bool	   *nulls;
+	int			n;
+
+	deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false, TYPALIGN_INT, &elems, &nulls, &n);
+	for (int i = 0; i < n; i++)
+	{
+		if (!nulls[i])
+			result = lappend(result, TextDatumGetCString(elems[i]));
+	}
+	return result;
+}
+
+static Datum
+list_to_text_array(List *list)
+{
+	Datum	   *elems = palloc(sizeof(Datum) * Max(list_length(list), 1));
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, list)
+		elems[n++] = CStringGetTextDatum((char *) lfirst(lc));
+	return PointerGetDatum(construct_array(elems, n, TEXTOID, -1, false, TYPALIGN_INT));
+}
+
+/* Fill in what pipeline_state says, or that it says nothing. */
+static void
+read_state(CatalogPipeline *pipeline)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	pipeline->enabled = false;
+	pipeline->state = CATALOG_PIPELINE_STOPPED;
+
+	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE_STATE, AccessShareLock, 1, &pipeline->id);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple))
+	{
+		TupleDesc	desc = RelationGetDescr(scan.rel);
+
+		if (catalog_get_oid(tuple, desc, Anum_pipeline_state_database) == MyDatabaseId)
+		{
+			pipeline->enabled = catalog_get_bool(tuple, desc, Anum_pipeline_state_enabled);
+			pipeline->state = state_from_name(catalog_get_text(tuple, desc, Anum_pipeline_state_state));
+		}
+		catalog_get_error(tuple, desc, Anum_pipeline_state_last_error, &pipeline->last_error);
+		pipeline->last_error.position = catalog_get_text(tuple, desc, Anum_pipeline_state_last_error_position);
+		pipeline->last_error.at = catalog_get_time(tuple, desc, Anum_pipeline_state_last_error_at);
+	}
+	catalog_scan_end(&scan);
+}
+
+static CatalogPipeline *
+pipeline_from_tuple(HeapTuple tuple, TupleDesc desc)
+{
+	CatalogPipeline *pipeline = palloc0(sizeof(CatalogPipeline));
+
+	pipeline->id = catalog_get_int32(tuple, desc, Anum_pipeline_id);
+	pipeline->name = catalog_get_text(tuple, desc, Anum_pipeline_name);
+	pipeline->owner = catalog_get_oid(tuple, desc, Anum_pipeline_owner);
+	pipeline->source = catalog_get_text(tuple, desc, Anum_pipeline_source);
+	pipeline->sink = catalog_get_text(tuple, desc, Anum_pipeline_sink);
+	pipeline->tables = text_array_to_list(catalog_get_varlena(tuple, desc, Anum_pipeline_tables));
+	pipeline->target_schema = catalog_get_text(tuple, desc, Anum_pipeline_target_schema);
+	pipeline->options = catalog_get_varlena(tuple, desc, Anum_pipeline_options);
+	return pipeline;
+}
+
+CatalogPipeline *
+catalog_pipeline_by_id(int32 pipeline_id)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+	CatalogPipeline *pipeline = NULL;
+
+	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE, AccessShareLock, 1, &pipeline_id);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple))
+		pipeline = pipeline_from_tuple(tuple, RelationGetDescr(scan.rel));
+	catalog_scan_end(&scan);
+	if (pipeline != NULL)
+		read_state(pipeline);
+	return pipeline;
+}
+
+CatalogPipeline *
+catalog_pipeline_by_name(const char *name)
+{
+	CatalogScan scan;
+	ScanKeyData key;
+	HeapTuple	tuple;
+	CatalogPipeline *pipeline = NULL;
+
+	/* not ScanKeyInit: the column has the database's collation, and so must the key */
+	ScanKeyEntryInitialize(&key, 0, Anum_pipeline_name, BTEqualStrategyNumber, InvalidOid,
+						   DEFAULT_COLLATION_OID, F_TEXTEQ, CStringGetTextDatum(name));
+	catalog_scan_begin_keys(&scan, CATALOG_REL_PIPELINE, AccessShareLock, "pipeline_name_key", 1, &key);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple))
+		pipeline = pipeline_from_tuple(tuple, RelationGetDescr(scan.rel));
+	catalog_scan_end(&scan);
+	if (pipeline != NULL)
+		read_state(pipeline);
+	return pipeline;
+}
+
+/* All pipelines of this database, by number. */
+List *
+catalog_pipeline_list(void)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	catalog_scan_begin_ordered(&scan, CATALOG_REL_PIPELINE, AccessShareLock, 0, NULL);
+	while (HeapTupleIsValid(tuple = catalog_scan_next_ordered(&scan, ForwardScanDirection)))
+		result = lappend(result, pipeline_from_tuple(tuple, RelationGetDescr(scan.rel)));
+	catalog_scan_end(&scan);
+
+	foreach(lc, result)
+		read_state(lfirst(lc));
+	return result;
+}
+
+/*
+ * Take the number of a new pipeline. The worker of nextval() that checks no
+ * rights, since the caller has none on the sequence.
+ */
+static int32
+next_pipeline_id(void)
+{
+	Oid			sequence = get_relname_relid("pipeline_id_seq", catalog_namespace_oid());
+
+	if (!OidIsValid(sequence))
+		elog(ERROR, "sequence cdc_bridge.pipeline_id_seq is missing");
+	return (int32) nextval_internal(sequence, false);
+}
+
+static void
+insert_state_row(int32 pipeline_id, bool enabled)
+{
+	Datum		values[Natts_pipeline_state] = {0};
+	bool		nulls[Natts_pipeline_state];
+	Relation	rel;
+
+	memset(nulls, true, sizeof(nulls));
+	values[Anum_pipeline_state_id - 1] = Int32GetDatum(pipeline_id);
+	values[Anum_pipeline_state_database - 1] = ObjectIdGetDatum(MyDatabaseId);
+	values[Anum_pipeline_state_enabled - 1] = BoolGetDatum(enabled);
+	values[Anum_pipeline_state_state - 1] =
+		CStringGetTextDatum(state_names[enabled ? CATALOG_PIPELINE_STARTING : CATALOG_PIPELINE_STOPPED]);
+	for (int i = Anum_pipeline_state_id; i <= Anum_pipeline_state_state; i++)
+		nulls[i - 1] = false;
+
+	rel = table_open(catalog_relation_oid(CATALOG_REL_PIPELINE_STATE), RowExclusiveLock);
+	catalog_tuple_insert(rel, values, nulls);
+	table_close(rel, NoLock);
+}
+
+/*
+ * Write a new pipeline, stopped, with its state row and its position tables.
+ * Returns its number; the one in *pipeline is ignored. A name that is taken is
+ * the caller's to notice; the unique index catches two at a time.
+ */
+int32
+catalog_pipeline_insert(const CatalogPipeline *pipeline)
+{
+	Datum		values[Natts_pipeline] = {0};
+	bool		nulls[Natts_pipeline] = {0};
+	int32		id = next_pipeline_id();
+	Relation	rel;
+
+	values[Anum_pipeline_id - 1] = Int32GetDatum(id);
+	catalog_set_text(values, nulls, Anum_pipeline_name, pipeline->name);
+	values[Anum_pipeline_owner - 1] = ObjectIdGetDatum(pipeline->owner);
+	catalog_set_text(values, nulls, Anum_pipeline_source, pipeline->source);
+	catalog_set_text(values, nulls, Anum_pipeline_sink, pipeline->sink);
+	values[Anum_pipeline_tables - 1] = list_to_text_array(pipeline->tables);
+	catalog_set_text(values, nulls, Anum_pipeline_target_schema, pipeline->target_schema);
+	values[Anum_pipeline_options - 1] = pipeline->options;
+	nulls[Anum_pipeline_options - 1] = pipeline->options == (Datum) 0;
+	values[Anum_pipeline_created_at - 1] = TimestampTzGetDatum(GetCurrentTimestamp());
+
+	rel = table_open(catalog_relation_oid(CATALOG_REL_PIPELINE), RowExclusiveLock);
+	catalog_tuple_insert(rel, values, nulls);
+	table_close(rel, NoLock);
+
+	insert_state_row(id, false);
+	catalog_position_create(id);
+	return id;
+}
+
+/* Remove every row and table that belongs to the pipeline. The caller holds the pipeline's lock. */
+void
+catalog_pipeline_delete(const CatalogPipeline *pipeline)
+{
+	int32		id = pipeline->id;
+
+	catalog_lock_state(id);
+	catalog_delete_rows(CATALOG_REL_SNAPSHOT_DELETED, 1, &id);
+	catalog_delete_rows(CATALOG_REL_SNAPSHOT_CHUNK, 1, &id);
+	catalog_delete_rows(CATALOG_REL_TABLE_STATE, 1, &id);
+	catalog_delete_rows(CATALOG_REL_PIPELINE_TABLE, 1, &id);
+	catalog_delete_rows(CATALOG_REL_PIPELINE_STATE, 1, &id);
+	catalog_delete_rows(CATALOG_REL_PIPELINE, 1, &id);
+	catalog_position_drop(id);
+}
+
+/*
+ * Say that a pipeline should run, or should not. Enabling forgets the last
+ * error, claims the pipeline for this database, and completes one that came
+ * from a dump (see NOTES).
+ */
+void
+catalog_pipeline_set_enabled(int32 pipeline_id, bool enabled)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+	Datum		values[Natts_pipeline_state] = {0};
+	bool		nulls[Natts_pipeline_state] = {0};
+	bool		replaces[Natts_pipeline_state] = {0};
+	bool		found;
+
+	catalog_lock_state(pipeline_id);
+	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE_STATE, RowExclusiveLock, 1, &pipeline_id);
+	tuple = catalog_scan_next(&scan);
+	found = HeapTupleIsValid(tuple);
+	if (found)
+	{
+		values[Anum_pipeline_state_enabled - 1] = BoolGetDatum(enabled);
+		replaces[Anum_pipeline_state_enabled - 1] = true;
+		values[Anum_pipeline_state_state - 1] =
+			CStringGetTextDatum(state_names[enabled ? CATALOG_PIPELINE_STARTING : CATALOG_PIPELINE_STOPPED]);
+		replaces[Anum_pipeline_state_state - 1] = true;
+		if (enabled)
+		{
+			values[Anum_pipeline_state_database - 1] = ObjectIdGetDatum(MyDatabaseId);
+			replaces[Anum_pipeline_state_database - 1] = true;
+			for (int i = Anum_pipeline_state_last_error; i <= Anum_pipeline_state_last_error_at; i++)
+				nulls[i - 1] = replaces[i - 1] = true;
+		}
+		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
+	}
+	catalog_scan_end(&scan);
+
+	if (!found && enabled)
+	{
+		catalog_delete_rows(CATALOG_REL_TABLE_STATE, 1, &pipeline_id);
+		catalog_delete_rows(CATALOG_REL_PIPELINE_TABLE, 1, &pipeline_id);
+		insert_state_row(pipeline_id, true);
+		catalog_position_create(pipeline_id);
+	}
+}
+
+/*
+ * Write the state that a worker reached, and the error when there is one. A
+ * pipeline that was stopped or dropped meanwhile stays as it is.
+ */
+void
+catalog_pipeline_set_state(int32 pipeline_id, CatalogPipelineState state,
+						   const UtilErrorInfo *error, const CdcPosition *error_position)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+	Datum		values[Natts_pipeline_state] = {0};
+	bool		nulls[Natts_pipeline_state] = {0};
+	bool		replaces[Natts_pipeline_state] = {0};
+
+	Assert(state != CATALOG_PIPELINE_STOPPED);
+
+	catalog_lock_state(pipeline_id);
+	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE_STATE, RowExclusiveLock, 1, &pipeline_id);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple) &&
+		catalog_get_bool(tuple, RelationGetDescr(scan.rel), Anum_pipeline_state_enabled) &&
+		catalog_get_oid(tuple, RelationGetDescr(scan.rel), Anum_pipeline_state_database) == MyDatabaseId)
+	{
+		values[Anum_pipeline_state_state - 1] = CStringGetTextDatum(state_names[state]);
+		replaces[Anum_pipeline_state_state - 1] = true;
+		if (error != NULL)
+		{
+			char		text[CDC_POSITION_TEXT_MAX];
+			bool		has_position = error_position != NULL && cdc_position_is_known(error_position);
+
+			catalog_set_error(values, nulls, Anum_pipeline_state_last_error, error);
+			if (has_position)
+				cdc_position_format(error_position, text);
+			catalog_set_text(values, nulls, Anum_pipeline_state_last_error_position, has_position ? text : NULL);
+			values[Anum_pipeline_state_last_error_at - 1] = TimestampTzGetDatum(GetCurrentTimestamp());
+			for (int i = Anum_pipeline_state_last_error; i <= Anum_pipeline_state_last_error_at; i++)
+				replaces[i - 1] = true;
+		}
+		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
+	}
+	catalog_scan_end(&scan);
+}

@@ -1,0 +1,335 @@
+/*-------------------------------------------------------------------------
+ *
+ * catalog_table.c
+ *	  Rows of cdc_bridge.pipeline_table and cdc_bridge.table_state.
+ *
+ * NOTES
+ *	  A table's state goes SNAPSHOT -> CATCHUP -> STREAMING, and from each of
+ *	  them to STOPPED. Each step is one function here that looks, under the
+ *	  pipeline's state lock, whether the table is still where the step begins.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "utils/builtins.h"
+
+#include "catalog/catalog_heap.h"
+#include "compat/pg_compat.h"
+
+static const char *const state_names[] = {
+	[CATALOG_TABLE_SNAPSHOT] = "snapshot",
+	[CATALOG_TABLE_CATCHUP] = "catchup",
+	[CATALOG_TABLE_STREAMING] = "streaming",
+	[CATALOG_TABLE_STOPPED] = "stopped"
+};
+
+/* A change to a table's state row, being made. */
+typedef struct StateUpdate
+{
+	CatalogScan scan;
+	HeapTuple	tuple;			/* NULL: the row is gone */
+	Datum		values[Natts_table_state];
+	bool		nulls[Natts_table_state];
+	bool		replaces[Natts_table_state];
+} StateUpdate;
+
+const char *
+catalog_table_state_name(CatalogTableState state)
+{
+	return state_names[state];
+}
+
+static CatalogTableState
+state_from_name(const char *name)
+{
+	for (int i = 0; i < (int) lengthof(state_names); i++)
+	{
+		if (name != NULL && strcmp(state_names[i], name) == 0)
+			return (CatalogTableState) i;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("unknown state \"%s\" in cdc_bridge.table_state", name ? name : "")));
+}
+
+static CatalogTable *
+table_from_tuple(HeapTuple tuple, TupleDesc desc)
+{
+	CatalogTable *table = palloc0(sizeof(CatalogTable));
+
+	table->pipeline_id = catalog_get_int32(tuple, desc, Anum_pipeline_table_pipeline_id);
+	table->table_id = catalog_get_int32(tuple, desc, Anum_pipeline_table_table_id);
+	table->source_schema = catalog_get_text(tuple, desc, Anum_pipeline_table_source_schema);
+	table->source_table = catalog_get_text(tuple, desc, Anum_pipeline_table_source_table);
+	table->target_schema = catalog_get_text(tuple, desc, Anum_pipeline_table_target_schema);
+	table->target_table = catalog_get_text(tuple, desc, Anum_pipeline_table_target_table);
+	table->state = CATALOG_TABLE_STOPPED;
+	return table;
+}
+
+static void
+read_state(CatalogTable *table, HeapTuple tuple, TupleDesc desc)
+{
+	table->state = state_from_name(catalog_get_text(tuple, desc, Anum_table_state_state));
+	table->generation = catalog_get_int32(tuple, desc, Anum_table_state_generation);
+	table->target = catalog_get_oid(tuple, desc, Anum_table_state_target);
+	table->definition = catalog_get_varlena(tuple, desc, Anum_table_state_definition);
+	catalog_get_position(tuple, desc, Anum_table_state_high_file, &table->high_mark);
+	catalog_get_position(tuple, desc, Anum_table_state_stop_file, &table->stop_position);
+	table->row_estimate = catalog_get_int64(tuple, desc, Anum_table_state_row_estimate);
+	table->rows_copied = catalog_get_int64(tuple, desc, Anum_table_state_rows_copied);
+	table->chunks = catalog_get_int32(tuple, desc, Anum_table_state_chunks);
+	catalog_get_error(tuple, desc, Anum_table_state_last_error, &table->last_error);
+	table->last_error.at = catalog_get_time(tuple, desc, Anum_table_state_last_error_at);
+	table->snapshot_started_at = catalog_get_time(tuple, desc, Anum_table_state_snapshot_started_at);
+	table->snapshot_finished_at = catalog_get_time(tuple, desc, Anum_table_state_snapshot_finished_at);
+}
+
+/*
+ * Read the tables of a pipeline, or (nkeys 2) the one table, by table_id. Both
+ * relations are walked side by side in the order of their primary keys. A
+ * table without a state row came from a dump: it counts as stopped.
+ */
+static List *
+read_tables(int nkeys, const int32 *keys)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	catalog_scan_begin_ordered(&scan, CATALOG_REL_PIPELINE_TABLE, AccessShareLock, nkeys, keys);
+	while (HeapTupleIsValid(tuple = catalog_scan_next_ordered(&scan, ForwardScanDirection)))
+		result = lappend(result, table_from_tuple(tuple, RelationGetDescr(scan.rel)));
+	catalog_scan_end(&scan);
+
+	lc = list_head(result);
+	catalog_scan_begin_ordered(&scan, CATALOG_REL_TABLE_STATE, AccessShareLock, nkeys, keys);
+	while (lc != NULL && HeapTupleIsValid(tuple = catalog_scan_next_ordered(&scan, ForwardScanDirection)))
+	{
+		TupleDesc	desc = RelationGetDescr(scan.rel);
+		int32		table_id = catalog_get_int32(tuple, desc, Anum_table_state_table_id);
+
+		while (lc != NULL && ((CatalogTable *) lfirst(lc))->table_id < table_id)
+			lc = lnext(result, lc);
+		if (lc != NULL && ((CatalogTable *) lfirst(lc))->table_id == table_id)
+			read_state(lfirst(lc), tuple, desc);
+	}
+	catalog_scan_end(&scan);
+	return result;
+}
+
+List *
+catalog_table_list(int32 pipeline_id)
+{
+	return read_tables(1, &pipeline_id);
+}
+
+CatalogTable *
+catalog_table_by_id(int32 pipeline_id, int32 table_id)
+{
+	int32		keys[] = {pipeline_id, table_id};
+	List	   *tables = read_tables(2, keys);
+
+	return tables == NIL ? NULL : linitial(tables);
+}
+
+/* Highest table_id of a pipeline; 0 when it has no tables. */
+static int32
+last_table_id(int32 pipeline_id)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+	int32		result = 0;
+
+	catalog_scan_begin_ordered(&scan, CATALOG_REL_PIPELINE_TABLE, AccessShareLock, 1, &pipeline_id);
+	tuple = catalog_scan_next_ordered(&scan, BackwardScanDirection);
+	if (HeapTupleIsValid(tuple))
+		result = catalog_get_int32(tuple, RelationGetDescr(scan.rel), Anum_pipeline_table_table_id);
+	catalog_scan_end(&scan);
+	return result;
+}
+
+static void
+insert_table_row(const CatalogTable *table)
+{
+	Datum		values[Natts_pipeline_table] = {0};
+	bool		nulls[Natts_pipeline_table] = {0};
+	Relation	rel;
+
+	values[Anum_pipeline_table_pipeline_id - 1] = Int32GetDatum(table->pipeline_id);
+	values[Anum_pipeline_table_table_id - 1] = Int32GetDatum(table->table_id);
+	catalog_set_text(values, nulls, Anum_pipeline_table_source_schema, table->source_schema);
+	catalog_set_text(values, nulls, Anum_pipeline_table_source_table, table->source_table);
+	catalog_set_text(values, nulls, Anum_pipeline_table_target_schema, table->target_schema);
+	catalog_set_text(values, nulls, Anum_pipeline_table_target_table, table->target_table);
+
+	rel = table_open(catalog_relation_oid(CATALOG_REL_PIPELINE_TABLE), RowExclusiveLock);
+	catalog_tuple_insert(rel, values, nulls);
+	table_close(rel, NoLock);
+}
+
+/*
+ * Write a new table of a pipeline with its state, giving it its number. A
+ * table that begins with a snapshot has begun it now.
+ */
+void
+catalog_table_insert(CatalogTable *table, const UtilErrorInfo *error)
+{
+	Datum		values[Natts_table_state] = {0};
+	bool		nulls[Natts_table_state] = {0};
+	Datum		now = TimestampTzGetDatum(GetCurrentTimestamp());
+	Relation	rel;
+
+	catalog_lock_state(table->pipeline_id);
+	table->table_id = last_table_id(table->pipeline_id) + 1;
+	insert_table_row(table);
+
+	values[Anum_table_state_pipeline_id - 1] = Int32GetDatum(table->pipeline_id);
+	values[Anum_table_state_table_id - 1] = Int32GetDatum(table->table_id);
+	catalog_set_text(values, nulls, Anum_table_state_state, state_names[table->state]);
+	values[Anum_table_state_generation - 1] = Int32GetDatum(table->generation);
+	values[Anum_table_state_target - 1] = ObjectIdGetDatum(table->target);
+	values[Anum_table_state_definition - 1] = table->definition;
+	nulls[Anum_table_state_definition - 1] = table->definition == (Datum) 0;
+	catalog_set_position(values, nulls, Anum_table_state_high_file, &table->high_mark);
+	catalog_set_position(values, nulls, Anum_table_state_stop_file, &table->stop_position);
+	values[Anum_table_state_row_estimate - 1] = Int64GetDatum(table->row_estimate);
+	values[Anum_table_state_rows_copied - 1] = Int64GetDatum(table->rows_copied);
+	values[Anum_table_state_chunks - 1] = Int32GetDatum(table->chunks);
+	catalog_set_error(values, nulls, Anum_table_state_last_error, error);
+	values[Anum_table_state_last_error_at - 1] = now;
+	nulls[Anum_table_state_last_error_at - 1] = error == NULL;
+	values[Anum_table_state_snapshot_started_at - 1] = now;
+	nulls[Anum_table_state_snapshot_started_at - 1] = table->state != CATALOG_TABLE_SNAPSHOT;
+	nulls[Anum_table_state_snapshot_finished_at - 1] = true;
+
+	rel = table_open(catalog_relation_oid(CATALOG_REL_TABLE_STATE), RowExclusiveLock);
+	catalog_tuple_insert(rel, values, nulls);
+	table_close(rel, NoLock);
+}
+
+/* Lock the state and find the table's row; update->tuple is NULL when there is none. */
+static void
+state_update_begin(StateUpdate *update, int32 pipeline_id, int32 table_id)
+{
+	int32		keys[] = {pipeline_id, table_id};
+
+	memset(update, 0, sizeof(*update));
+	catalog_lock_state(pipeline_id);
+	catalog_scan_begin(&update->scan, CATALOG_REL_TABLE_STATE, RowExclusiveLock, 2, keys);
+	update->tuple = catalog_scan_next(&update->scan);
+}
+
+static bool
+state_update_is_in(const StateUpdate *update, CatalogTableState state)
+{
+	return HeapTupleIsValid(update->tuple) &&
+		state_from_name(catalog_get_text(update->tuple, RelationGetDescr(update->scan.rel),
+										 Anum_table_state_state)) == state;
+}
+
+static void
+state_update_set(StateUpdate *update, int attnum, Datum value)
+{
+	update->values[attnum - 1] = value;
+	update->replaces[attnum - 1] = true;
+}
+
+static void
+state_update_set_position(StateUpdate *update, int file_attnum, const CdcPosition *position)
+{
+	catalog_set_position(update->values, update->nulls, file_attnum, position);
+	update->replaces[file_attnum - 1] = update->replaces[file_attnum] = true;
+}
+
+/* Write the row when write is set; close. */
+static void
+state_update_end(StateUpdate *update, bool write)
+{
+	if (write)
+		catalog_tuple_update(update->scan.rel, update->tuple, update->values, update->nulls, update->replaces);
+	catalog_scan_end(&update->scan);
+}
+
+bool
+catalog_table_set_catchup(int32 pipeline_id, int32 table_id, int32 generation,
+						  const CdcPosition *high_mark, int64 rows_copied)
+{
+	StateUpdate update;
+	CatalogChunk *last;
+	int64		rows_total;
+	bool		is_due;
+
+	state_update_begin(&update, pipeline_id, table_id);
+	is_due = state_update_is_in(&update, CATALOG_TABLE_SNAPSHOT) &&
+		catalog_get_int32(update.tuple, RelationGetDescr(update.scan.rel),
+						  Anum_table_state_generation) == generation;
+	if (is_due)
+	{
+		/* the ledger will be emptied; the number of chunks is worth keeping */
+		last = catalog_chunk_last(pipeline_id, table_id, generation, &rows_total);
+		state_update_set(&update, Anum_table_state_state, CStringGetTextDatum(state_names[CATALOG_TABLE_CATCHUP]));
+		state_update_set_position(&update, Anum_table_state_high_file, high_mark);
+		state_update_set(&update, Anum_table_state_rows_copied, Int64GetDatum(rows_copied));
+		state_update_set(&update, Anum_table_state_chunks, Int32GetDatum(last != NULL ? last->chunk_no : 0));
+		state_update_set(&update, Anum_table_state_snapshot_finished_at,
+						 TimestampTzGetDatum(GetCurrentTimestamp()));
+	}
+	state_update_end(&update, is_due);
+	return is_due;
+}
+
+/* What only the snapshot needed: the ledger and the list of deleted keys. */
+static void
+delete_snapshot_rows(int32 pipeline_id, int32 table_id)
+{
+	int32		keys[] = {pipeline_id, table_id};
+
+	catalog_delete_rows(CATALOG_REL_SNAPSHOT_DELETED, 2, keys);
+	catalog_delete_rows(CATALOG_REL_SNAPSHOT_CHUNK, 2, keys);
+}
+
+bool
+catalog_table_set_streaming(int32 pipeline_id, int32 table_id)
+{
+	StateUpdate update;
+	bool		is_due;
+
+	state_update_begin(&update, pipeline_id, table_id);
+	is_due = state_update_is_in(&update, CATALOG_TABLE_CATCHUP);
+	if (is_due)
+		state_update_set(&update, Anum_table_state_state, CStringGetTextDatum(state_names[CATALOG_TABLE_STREAMING]));
+	state_update_end(&update, is_due);
+	if (is_due)
+		delete_snapshot_rows(pipeline_id, table_id);
+	return is_due;
+}
+
+/*
+ * Stop a table; a table that is stopped keeps its first error and position.
+ * The rows of an unfinished snapshot stay for the time being: they are few
+ * compared to the table, and drop removes them.
+ */
+void
+catalog_table_set_stopped(int32 pipeline_id, int32 table_id, const CdcPosition *at, const UtilErrorInfo *error)
+{
+	StateUpdate update;
+	bool		is_due;
+
+	state_update_begin(&update, pipeline_id, table_id);
+	is_due = HeapTupleIsValid(update.tuple) && !state_update_is_in(&update, CATALOG_TABLE_STOPPED);
+	if (is_due)
+	{
+		state_update_set(&update, Anum_table_state_state, CStringGetTextDatum(state_names[CATALOG_TABLE_STOPPED]));
+		state_update_set_position(&update, Anum_table_state_stop_file, at);
+		catalog_set_error(update.values, update.nulls, Anum_table_state_last_error, error);
+		for (int i = Anum_table_state_last_error; i < Anum_table_state_last_error_at; i++)
+			update.replaces[i - 1] = true;
+		state_update_set(&update, Anum_table_state_last_error_at, TimestampTzGetDatum(GetCurrentTimestamp()));
+	}
+	state_update_end(&update, is_due);
+}

@@ -1,0 +1,42 @@
+/*-------------------------------------------------------------------------
+ *
+ * chunk.h
+ *	  Key ranges of a table: paging over them, and the bytes of a key.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_CHUNK_H
+#define CDC_CHUNK_H
+
+#include "postgres.h"
+#include "executor/tuptable.h"
+#include "utils/rel.h"
+
+#include "core/table_def.h"
+#include "heap/heap_target.h"
+#include "mysql/mysql_server.h"
+
+/*
+ * SELECT for the next page of a table: all source columns that the target takes
+ * (mysql_text_expression), then the key's value expressions, ordered by the
+ * server, after the key "after" (nkey values as mysql_key_value_expression gave
+ * them; NULL for the first page), at most limit rows. palloc'd.
+ */
+typedef struct ChunkKey
+{
+	int			nkey;
+	char	  **values;
+	uint32	   *lengths;
+} ChunkKey;
+
+extern char *chunk_page_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor,
+							  const ChunkKey *after, uint64 limit);
+
+/*
+ * Bytes of a target row's key, palloc'd bytea: equal keys of one table have
+ * equal bytes, different keys different ones. slot holds the key columns.
+ */
+extern bytea *chunk_key_bytes(HeapTarget *target, TupleTableSlot *slot);
+
+#endif							/* CDC_CHUNK_H */

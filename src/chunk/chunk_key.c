@@ -1,0 +1,162 @@
+/*-------------------------------------------------------------------------
+ *
+ * chunk_key.c
+ *	  The bytes of a target row's key.
+ *
+ * NOTES
+ *	  What snapshot_deleted stores must come out the same in every process and
+ *	  after every restart, whatever DateStyle or bytea_output a role has been
+ *	  given meanwhile. So a column is written as its type's binary send function
+ *	  writes it, character types as their plain bytes (send would convert them to
+ *	  a client's encoding), and only a type without send as its text. Each column
+ *	  is preceded by its length. Keys that would be too long for an index row are
+ *	  replaced by their SHA-256; the first byte tells the two forms apart.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "common/cryptohash.h"
+#include "common/sha2.h"
+#include "fmgr.h"
+#include "port/pg_bswap.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+#include "access/htup_details.h"
+
+#include "chunk/chunk.h"
+#include "compat/pg_compat.h"
+
+/* Longer keys are hashed. */
+#define KEY_BYTES_MAX 1000
+
+#define KEY_FORM_PLAIN 1
+#define KEY_FORM_SHA256 2
+
+typedef enum KeyPartForm
+{
+	KEY_PART_VARLENA,			/* bytes as they are */
+	KEY_PART_SEND,				/* binary send function */
+	KEY_PART_TEXT				/* output function */
+} KeyPartForm;
+
+typedef struct KeyPart
+{
+	KeyPartForm form;
+	FmgrInfo	function;
+} KeyPart;
+
+/* Look up once per open target how its key columns are written. */
+static KeyPart *
+key_parts(HeapTarget *target)
+{
+	MemoryContext cxt = target->estate->es_query_cxt;
+	TupleDesc	desc = RelationGetDescr(target->rel);
+	KeyPart    *parts;
+
+	if (target->key_bytes != NULL)
+		return target->key_bytes;
+
+	parts = MemoryContextAllocZero(cxt, sizeof(KeyPart) * target->nkey);
+	for (int i = 0; i < target->nkey; i++)
+	{
+		Oid			type = getBaseType(TupleDescAttr(desc, target->key_attnums[i] - 1)->atttypid);
+		HeapTuple	tuple;
+		Form_pg_type form;
+
+		if (type == TEXTOID || type == VARCHAROID || type == BPCHAROID || type == BYTEAOID)
+		{
+			parts[i].form = KEY_PART_VARLENA;
+			continue;
+		}
+
+		tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+		if (!HeapTupleIsValid(tuple))
+			elog(ERROR, "cache lookup failed for type %u", type);
+		form = (Form_pg_type) GETSTRUCT(tuple);
+		parts[i].form = OidIsValid(form->typsend) ? KEY_PART_SEND : KEY_PART_TEXT;
+		fmgr_info_cxt(parts[i].form == KEY_PART_SEND ? form->typsend : form->typoutput,
+					  &parts[i].function, cxt);
+		ReleaseSysCache(tuple);
+	}
+	target->key_bytes = parts;
+	return parts;
+}
+
+/* SHA-256 of len bytes into out. */
+static void
+digest(const uint8 *data, size_t len, uint8 *out)
+{
+	pg_cryptohash_ctx *ctx = pg_cryptohash_create(PG_SHA256);
+
+	if (ctx == NULL ||
+		pg_cryptohash_init(ctx) < 0 ||
+		pg_cryptohash_update(ctx, data, len) < 0 ||
+		pg_cryptohash_final(ctx, out, PG_SHA256_DIGEST_LENGTH) < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("could not compute the digest of a key")));
+	pg_cryptohash_free(ctx);
+}
+
+bytea *
+chunk_key_bytes(HeapTarget *target, TupleTableSlot *slot)
+{
+	KeyPart    *parts = key_parts(target);
+	StringInfoData buf;
+	bytea	   *result;
+
+	initStringInfo(&buf);
+	appendStringInfoSpaces(&buf, VARHDRSZ);
+	appendStringInfoChar(&buf, KEY_FORM_PLAIN);
+
+	for (int i = 0; i < target->nkey; i++)
+	{
+		bool		isnull;
+		Datum		value = slot_getattr(slot, target->key_attnums[i], &isnull);
+		const char *data;
+		uint32		len;
+		uint32		len_be;
+
+		if (isnull)
+			ereport(ERROR,
+					(errcode(ERRCODE_NOT_NULL_VIOLATION),
+					 errmsg("null value in the key of table \"%s\"", RelationGetRelationName(target->rel))));
+
+		if (parts[i].form == KEY_PART_TEXT)
+		{
+			data = OutputFunctionCall(&parts[i].function, value);
+			len = strlen(data);
+		}
+		else
+		{
+			const struct varlena *bytes = parts[i].form == KEY_PART_SEND
+				? SendFunctionCall(&parts[i].function, value)
+				: pg_detoast_datum_packed((struct varlena *) DatumGetPointer(value));
+
+			data = VARDATA_ANY(bytes);
+			len = VARSIZE_ANY_EXHDR(bytes);
+		}
+
+		len_be = pg_hton32(len);
+		appendBinaryStringInfo(&buf, (const char *) &len_be, sizeof(len_be));
+		appendBinaryStringInfo(&buf, data, len);
+	}
+
+	if (buf.len - VARHDRSZ > KEY_BYTES_MAX)
+	{
+		uint8		sum[PG_SHA256_DIGEST_LENGTH];
+
+		digest((uint8 *) buf.data + VARHDRSZ, buf.len - VARHDRSZ, sum);
+		resetStringInfo(&buf);
+		appendStringInfoSpaces(&buf, VARHDRSZ);
+		appendStringInfoChar(&buf, KEY_FORM_SHA256);
+		appendBinaryStringInfo(&buf, (const char *) sum, sizeof(sum));
+	}
+
+	result = (bytea *) buf.data;
+	SET_VARSIZE(result, buf.len);
+	return result;
+}

@@ -1,0 +1,225 @@
+/*-------------------------------------------------------------------------
+ *
+ * pg_compat.h
+ *	  Differences between the supported major versions, and nothing else.
+ *
+ * NOTES
+ *	  Code is written against the newest API; older versions get that name here,
+ *	  under a cdc_ prefix where core has the same name with another signature.
+ *	  The only file that may look at PG_VERSION_NUM.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_PG_COMPAT_H
+#define CDC_PG_COMPAT_H
+
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/relscan.h"
+#include "catalog/pg_database.h"
+#include "catalog/pg_extension.h"
+#include "catalog/pg_foreign_server.h"
+#include "catalog/pg_namespace.h"
+#include "commands/tablecmds.h"
+#include "executor/executor.h"
+#include "fmgr.h"
+#if PG_VERSION_NUM >= 160000
+#include "parser/parse_relation.h"
+#endif
+#include "postmaster/bgworker.h"
+#include "replication/origin.h"
+#include "utils/acl.h"
+#include "utils/rel.h"
+#include "utils/snapshot.h"
+#include "utils/wait_event.h"
+
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 190000
+#error "cdc_bridge supports PostgreSQL 15 to 18"
+#endif
+
+/* 16: varlena macros moved to a header of their own */
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
+/* 18: the module can say its name and version */
+#if PG_VERSION_NUM >= 180000
+#define CDC_MODULE_MAGIC(n, v) PG_MODULE_MAGIC_EXT(.name = n, .version = v)
+#else
+#define CDC_MODULE_MAGIC(n, v) PG_MODULE_MAGIC
+#endif
+
+/* 17: extensions name their wait events */
+static inline uint32
+cdc_wait_event(const char *name)
+{
+#if PG_VERSION_NUM >= 170000
+	return WaitEventExtensionNew(name);
+#else
+	return PG_WAIT_EXTENSION;
+#endif
+}
+
+/* 17: a worker may connect as a role without LOGIN */
+#if PG_VERSION_NUM >= 170000
+#define CDC_BYPASS_ROLELOGINCHECK BGWORKER_BYPASS_ROLELOGINCHECK
+#define CDC_NEEDS_ROLE_LOGIN false
+#else
+#define CDC_BYPASS_ROLELOGINCHECK 0
+#define CDC_NEEDS_ROLE_LOGIN true
+#endif
+
+/* 16: several processes may share an origin; we never do */
+static inline void
+cdc_replorigin_session_setup(RepOriginId origin)
+{
+#if PG_VERSION_NUM >= 160000
+	replorigin_session_setup(origin, 0);
+#else
+	replorigin_session_setup(origin);
+#endif
+}
+
+/* 16: SET ROLE became a right of its own */
+static inline bool
+cdc_role_can_set_role(Oid member, Oid role)
+{
+#if PG_VERSION_NUM >= 160000
+	return member_can_set_role(member, role);
+#else
+	return is_member_of_role(member, role);
+#endif
+}
+
+/* 16: one ownership check for all kinds of objects */
+static inline bool
+cdc_database_ownercheck(Oid database, Oid role)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_ownercheck(DatabaseRelationId, database, role);
+#else
+	return pg_database_ownercheck(database, role);
+#endif
+}
+
+static inline bool
+cdc_extension_ownercheck(Oid extension, Oid role)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_ownercheck(ExtensionRelationId, extension, role);
+#else
+	return pg_extension_ownercheck(extension, role);
+#endif
+}
+
+/* 16: one privilege check for all kinds of objects */
+static inline bool
+cdc_foreign_server_usage(Oid server, Oid role)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_aclcheck(ForeignServerRelationId, server, role, ACL_USAGE) == ACLCHECK_OK;
+#else
+	return pg_foreign_server_aclcheck(server, role, ACL_USAGE) == ACLCHECK_OK;
+#endif
+}
+
+static inline bool
+cdc_database_connect(Oid database, Oid role)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_aclcheck(DatabaseRelationId, database, role, ACL_CONNECT) == ACLCHECK_OK;
+#else
+	return pg_database_aclcheck(database, role, ACL_CONNECT) == ACLCHECK_OK;
+#endif
+}
+
+/* 16: one privilege check for all kinds of objects (rights that a pipeline's creator needs) */
+static inline bool
+cdc_database_create(Oid database, Oid role)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_aclcheck(DatabaseRelationId, database, role, ACL_CREATE) == ACLCHECK_OK;
+#else
+	return pg_database_aclcheck(database, role, ACL_CREATE) == ACLCHECK_OK;
+#endif
+}
+
+static inline bool
+cdc_namespace_create(Oid nsp, Oid role)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_aclcheck(NamespaceRelationId, nsp, role, ACL_CREATE) == ACLCHECK_OK;
+#else
+	return pg_namespace_aclcheck(nsp, role, ACL_CREATE) == ACLCHECK_OK;
+#endif
+}
+
+/* 16: run_as_table_owner */
+static inline void
+cdc_truncate_relation(Relation rel)
+{
+	List	   *rels = list_make1(rel);
+	List	   *relids = list_make1_oid(RelationGetRelid(rel));
+
+#if PG_VERSION_NUM >= 160000
+	ExecuteTruncateGuts(rels, relids, NIL, DROP_RESTRICT, false, false);
+#else
+	ExecuteTruncateGuts(rels, relids, NIL, DROP_RESTRICT, false);
+#endif
+}
+
+/* 18: instrumentation argument */
+static inline IndexScanDesc
+cdc_index_beginscan(Relation heap, Relation index, Snapshot snapshot, int nkeys)
+{
+#if PG_VERSION_NUM >= 180000
+	return index_beginscan(heap, index, snapshot, NULL, nkeys, 0);
+#else
+	return index_beginscan(heap, index, snapshot, nkeys, 0);
+#endif
+}
+
+/* 18: max_replication_slots no longer limits origins */
+#if PG_VERSION_NUM >= 180000
+#define CDC_ORIGIN_LIMIT_SETTING "max_active_replication_origins"
+#else
+#define CDC_ORIGIN_LIMIT_SETTING "max_replication_slots"
+#endif
+
+/* ---- executor state of one result relation (heap/) ---- */
+
+/* 16: permissions left the range table entry; 18: which relations are pruned. Sets are offset as in RTEs. */
+static inline void
+cdc_init_range_table(EState *estate, RangeTblEntry *rte, Bitmapset *updated, Bitmapset *generated)
+{
+#if PG_VERSION_NUM >= 160000
+	List	   *perminfos = NIL;
+	RTEPermissionInfo *perminfo = addRTEPermissionInfo(&perminfos, rte);
+
+	perminfo->updatedCols = updated;
+#if PG_VERSION_NUM >= 180000
+	ExecInitRangeTable(estate, list_make1(rte), perminfos, bms_make_singleton(1));
+#else
+	ExecInitRangeTable(estate, list_make1(rte), perminfos);
+#endif
+#else
+	rte->updatedCols = updated;
+	rte->extraUpdatedCols = generated;
+	ExecInitRangeTable(estate, list_make1(rte));
+#endif
+}
+
+/* 16: result relations argument */
+static inline void
+cdc_epq_init(EPQState *epq, EState *estate)
+{
+#if PG_VERSION_NUM >= 160000
+	EvalPlanQualInit(epq, estate, NULL, NIL, -1, NIL);
+#else
+	EvalPlanQualInit(epq, estate, NULL, NIL, -1);
+#endif
+}
+
+#endif							/* CDC_PG_COMPAT_H */

@@ -1,0 +1,80 @@
+/*-------------------------------------------------------------------------
+ *
+ * cell.h
+ *	  One column's value, neutral between every source and PostgreSQL.
+ *
+ * NOTES
+ *	  Whichever way a value came (binary log, text protocol of a SELECT, a
+ *	  Kafka message), it is turned into the same cell, and schema/ turns the
+ *	  cell into a Datum by one piece of code. Pointers lead into the packet or
+ *	  the arena that the decoding function was given.
+ *
+ *	  Canonical forms, which each decoder has to keep to:
+ *	  TEXT      UTF-8, already transcoded from the column's character set.
+ *	            ENUM gives its label, SET its labels joined by ','. CHAR comes
+ *	            without trailing blanks. DECIMAL comes as digits
+ *	            ("-12.50", scale kept, no leading zeros but the one before the
+ *	            point, never "-0.00"). JSON comes as JSON text.
+ *	            UUID, INET4 and INET6 come in the server's own text form.
+ *	  BYTES     raw; BINARY(n) padded to n with zero bytes.
+ *	  BIT       big-endian bytes, most significant first, (nbits + 7) / 8 long.
+ *	  GEOMETRY  SRID as 4 bytes little endian, then WKB, as the servers store it.
+ *	  VECTOR    little-endian float4 values.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_CORE_CELL_H
+#define CDC_CORE_CELL_H
+
+#include "core/status.h"
+
+typedef enum CdcCellKind
+{
+	CDC_CELL_NULL,
+	CDC_CELL_INT,				/* i */
+	CDC_CELL_UINT,				/* u; YEAR too */
+	CDC_CELL_FLOAT,				/* f4 */
+	CDC_CELL_DOUBLE,			/* f8 */
+	CDC_CELL_TEXT,				/* data, len: character types, ENUM, SET, DECIMAL, JSON, UUID, INET */
+	CDC_CELL_BYTES,				/* data, len */
+	CDC_CELL_BIT,				/* data, len */
+	CDC_CELL_GEOMETRY,			/* data, len */
+	CDC_CELL_VECTOR,			/* data, len */
+	CDC_CELL_DATE,				/* time: year, month, day; zero parts possible */
+	CDC_CELL_TIME,				/* time: negative, hour up to 838, minute, second, micro */
+	CDC_CELL_DATETIME,			/* time: all parts; zero parts possible */
+	CDC_CELL_TIMESTAMP			/* epoch_us: microseconds since 1970 UTC; INT64_MIN is the zero timestamp */
+} CdcCellKind;
+
+#define CDC_ZERO_TIMESTAMP INT64_MIN
+
+typedef struct CdcTimeParts
+{
+	bool		negative;
+	uint16_t	year;
+	uint8_t		month;
+	uint8_t		day;
+	uint16_t	hour;
+	uint8_t		minute;
+	uint8_t		second;
+	uint32_t	micro;
+} CdcTimeParts;
+
+typedef struct CdcCell
+{
+	CdcCellKind kind;
+	uint32_t	len;
+	union
+	{
+		int64_t		i;
+		uint64_t	u;
+		float		f4;
+		double		f8;
+		int64_t		epoch_us;
+		const char *data;
+		CdcTimeParts time;
+	}			v;
+} CdcCell;
+
+#endif							/* CDC_CORE_CELL_H */

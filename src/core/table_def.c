@@ -1,0 +1,116 @@
+/*-------------------------------------------------------------------------
+ *
+ * table_def.c
+ *	  Copies and names of table definitions.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "core/table_def.h"
+
+#include <string.h>
+
+/* Copy a string that may be NULL. Returns false when out of memory. */
+static bool
+copy_string(CdcArena *arena, const char **str)
+{
+	if (*str == NULL)
+		return true;
+	*str = cdc_arena_strndup(arena, *str, strlen(*str));
+	return *str != NULL;
+}
+
+static bool
+copy_column(CdcArena *arena, CdcColumnDef *column)
+{
+	const CdcLabel *from = column->labels;
+	CdcLabel   *to;
+
+	if (!copy_string(arena, &column->name) ||
+		!copy_string(arena, &column->type_text) ||
+		!copy_string(arena, &column->default_text) ||
+		!copy_string(arena, &column->comment))
+		return false;
+	if (from == NULL || column->nlabels == 0)
+	{
+		column->labels = NULL;
+		column->nlabels = 0;
+		return true;
+	}
+	to = cdc_arena_alloc(arena, column->nlabels * sizeof(CdcLabel));
+	if (to == NULL)
+		return false;
+	for (uint32_t i = 0; i < column->nlabels; i++)
+	{
+		to[i].len = from[i].len;
+		to[i].data = cdc_arena_strndup(arena, from[i].data, from[i].len);
+		if (to[i].data == NULL)
+			return false;
+	}
+	column->labels = to;
+	return true;
+}
+
+CdcTableDef *
+cdc_table_def_copy(const CdcTableDef *def, CdcArena *arena)
+{
+	CdcTableDef *copy = cdc_arena_alloc(arena, sizeof(CdcTableDef));
+
+	if (copy == NULL)
+		return NULL;
+	*copy = *def;
+	copy->user = NULL;
+	if (!copy_string(arena, &copy->schema) || !copy_string(arena, &copy->name) ||
+		!copy_string(arena, &copy->engine) || !copy_string(arena, &copy->comment))
+		return NULL;
+	copy->columns = cdc_arena_alloc(arena, (size_t) def->ncolumns * sizeof(CdcColumnDef));
+	if (copy->columns == NULL)
+		return NULL;
+	for (uint32_t i = 0; i < def->ncolumns; i++)
+	{
+		copy->columns[i] = def->columns[i];
+		if (!copy_column(arena, &copy->columns[i]))
+			return NULL;
+	}
+	return copy;
+}
+
+const char *
+cdc_type_name(CdcType type)
+{
+	static const char *const names[] = {
+		[CDC_TYPE_UNKNOWN] = "unknown",
+		[CDC_TYPE_TINYINT] = "tinyint",
+		[CDC_TYPE_SMALLINT] = "smallint",
+		[CDC_TYPE_MEDIUMINT] = "mediumint",
+		[CDC_TYPE_INT] = "int",
+		[CDC_TYPE_BIGINT] = "bigint",
+		[CDC_TYPE_FLOAT] = "float",
+		[CDC_TYPE_DOUBLE] = "double",
+		[CDC_TYPE_DECIMAL] = "decimal",
+		[CDC_TYPE_BIT] = "bit",
+		[CDC_TYPE_YEAR] = "year",
+		[CDC_TYPE_DATE] = "date",
+		[CDC_TYPE_TIME] = "time",
+		[CDC_TYPE_DATETIME] = "datetime",
+		[CDC_TYPE_TIMESTAMP] = "timestamp",
+		[CDC_TYPE_CHAR] = "char",
+		[CDC_TYPE_VARCHAR] = "varchar",
+		[CDC_TYPE_TEXT] = "text",
+		[CDC_TYPE_BINARY] = "binary",
+		[CDC_TYPE_VARBINARY] = "varbinary",
+		[CDC_TYPE_BLOB] = "blob",
+		[CDC_TYPE_ENUM] = "enum",
+		[CDC_TYPE_SET] = "set",
+		[CDC_TYPE_JSON] = "json",
+		[CDC_TYPE_GEOMETRY] = "geometry",
+		[CDC_TYPE_VECTOR] = "vector",
+		[CDC_TYPE_UUID] = "uuid",
+		[CDC_TYPE_INET4] = "inet4",
+		[CDC_TYPE_INET6] = "inet6",
+	};
+
+	if ((size_t) type >= sizeof(names) / sizeof(names[0]))
+		return "unknown";
+	return names[type];
+}

@@ -1,0 +1,124 @@
+/*-------------------------------------------------------------------------
+ *
+ * table_def.h
+ *	  Definition of a source table: what a server says of it at start
+ *	  (information_schema) or beside a row (TABLE_MAP metadata).
+ *
+ * NOTES
+ *	  Names and labels are UTF-8. A field that the origin of the definition
+ *	  cannot know is 0 or NULL; "known" says which facts are there. A
+ *	  definition from the binary log lacks defaults, comments, generated and
+ *	  auto_increment, and shows MariaDB's JSON as LONGTEXT, UUID and INET as
+ *	  BINARY, tinyint(1) as TINYINT: it is compared with the declared one by
+ *	  schema/, which knows what may differ.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_CORE_TABLE_DEF_H
+#define CDC_CORE_TABLE_DEF_H
+
+#include "core/arena.h"
+#include "core/cell.h"
+
+/* Logical type of a source column, one per type name of the MySQL family. */
+typedef enum CdcType
+{
+	CDC_TYPE_UNKNOWN = 0,
+	CDC_TYPE_TINYINT,
+	CDC_TYPE_SMALLINT,
+	CDC_TYPE_MEDIUMINT,
+	CDC_TYPE_INT,
+	CDC_TYPE_BIGINT,
+	CDC_TYPE_FLOAT,
+	CDC_TYPE_DOUBLE,
+	CDC_TYPE_DECIMAL,			/* precision, scale */
+	CDC_TYPE_BIT,				/* length = bits */
+	CDC_TYPE_YEAR,
+	CDC_TYPE_DATE,
+	CDC_TYPE_TIME,				/* scale = fraction digits */
+	CDC_TYPE_DATETIME,			/* scale = fraction digits */
+	CDC_TYPE_TIMESTAMP,			/* scale = fraction digits */
+	CDC_TYPE_CHAR,				/* length = characters (declared) or bytes (binary log) */
+	CDC_TYPE_VARCHAR,			/* length = characters (declared) or bytes (binary log) */
+	CDC_TYPE_TEXT,				/* tiny to long */
+	CDC_TYPE_BINARY,			/* length = bytes */
+	CDC_TYPE_VARBINARY,			/* length = bytes */
+	CDC_TYPE_BLOB,				/* tiny to long */
+	CDC_TYPE_ENUM,				/* labels */
+	CDC_TYPE_SET,				/* labels */
+	CDC_TYPE_JSON,
+	CDC_TYPE_GEOMETRY,
+	CDC_TYPE_VECTOR,			/* length = dimensions */
+	CDC_TYPE_UUID,
+	CDC_TYPE_INET4,
+	CDC_TYPE_INET6
+} CdcType;
+
+typedef struct CdcLabel
+{
+	const char *data;
+	uint32_t	len;
+} CdcLabel;
+
+typedef struct CdcColumnDef
+{
+	const char *name;			/* NULL when the origin does not tell */
+	CdcType		type;
+	bool		is_unsigned;
+	bool		nullable;
+	bool		visible;
+	bool		is_boolean;		/* declared tinyint(1); display width is not in the binary log */
+	bool		is_generated;	/* VIRTUAL or STORED */
+	bool		auto_increment;
+	uint32_t	length;			/* see CdcType */
+	uint8_t		precision;		/* DECIMAL: digits */
+	uint8_t		scale;			/* DECIMAL: digits after the point; temporal types: fraction digits */
+	uint16_t	collation;		/* id of the server's collation; 63 is binary; 0 when there is none */
+	uint32_t	nlabels;		/* ENUM and SET */
+	const CdcLabel *labels;
+	uint16_t	key_part;		/* 1-based position in the key; 0 when not in it */
+	uint16_t	key_prefix;		/* characters when the key holds a prefix only; 0 whole */
+	const char *type_text;		/* declared column type, "int(10) unsigned"; NULL from the binary log */
+	const char *default_text;	/* declared default as the server prints it; NULL when there is none */
+	bool		default_is_expr;	/* default_text is an expression, not a literal */
+	const char *comment;		/* declared comment or NULL */
+
+	/* How the binary log writes it; 0 in a declared definition. */
+	uint8_t		wire_type;		/* MYSQL_TYPE_*, ENUM and SET already told from STRING */
+	uint16_t	wire_meta;		/* type's metadata, see facts in binlog/table_map.c */
+} CdcColumnDef;
+
+typedef enum CdcTableKnown
+{
+	CDC_KNOWS_SIGN = 1 << 0,
+	CDC_KNOWS_CHARSET = 1 << 1,
+	CDC_KNOWS_NAMES = 1 << 2,
+	CDC_KNOWS_LABELS = 1 << 3,
+	CDC_KNOWS_KEY = 1 << 4,
+	CDC_KNOWS_DECLARED = 1 << 5	/* from information_schema: defaults, comments, ... */
+} CdcTableKnown;
+
+typedef struct CdcTableDef
+{
+	const char *schema;
+	const char *name;
+	uint32_t	known;			/* CdcTableKnown bits */
+	uint32_t	ncolumns;
+	CdcColumnDef *columns;
+	uint32_t	nkey;			/* columns in the key; 0 when there is none */
+	const char *engine;			/* declared; NULL from the binary log */
+	const char *comment;		/* declared; NULL from the binary log */
+	uint64_t	row_estimate;	/* declared: the server's estimate */
+	uint64_t	avg_row_length; /* declared: the server's estimate, bytes */
+	uint64_t	table_id;		/* binary log only */
+	void	   *user;			/* for whoever holds the definition; NULL when it is made */
+} CdcTableDef;
+
+/* Deep copy into the arena; "user" becomes NULL. NULL when out of memory. */
+extern CdcTableDef *cdc_table_def_copy(const CdcTableDef *def, CdcArena *arena);
+
+/* "bigint", "varchar", ...: for messages and tests. */
+extern const char *cdc_type_name(CdcType type);
+
+#endif							/* CDC_CORE_TABLE_DEF_H */

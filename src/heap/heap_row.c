@@ -1,0 +1,160 @@
+/*-------------------------------------------------------------------------
+ *
+ * heap_row.c
+ *	  Rows of one source table on their way into its target: cells -> slots.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#include "heap/heap_row.h"
+#include "util/util_error.h"
+
+HeapRow *
+heap_row_open(Oid relid, const CdcTableDef *def)
+{
+	HeapTarget *target = heap_target_open(relid);
+	MemoryContext cxt = target->estate->es_query_cxt;
+	HeapRow    *row = MemoryContextAllocZero(cxt, sizeof(HeapRow));
+	bool	   *given;
+
+	row->target = target;
+	row->table = schema_table_open(def, target->rel, cxt);
+
+	given = MemoryContextAllocZero(cxt, sizeof(bool) * row->table->natts);
+	for (int i = 0; i < row->table->ncolumns; i++)
+	{
+		if (row->table->columns[i].attnum > 0)
+			given[row->table->columns[i].attnum - 1] = true;
+	}
+	heap_target_set_given(target, given);
+	return row;
+}
+
+void
+heap_row_close(HeapRow *row)
+{
+	heap_target_close(row->target);		/* frees row too */
+}
+
+static void
+set_cell(HeapRow *row, TupleTableSlot *slot, int column, const CdcCell *cell)
+{
+	SchemaColumn *to = &row->table->columns[column];
+
+	if (to->attnum <= 0)
+		return;
+	row->current = to->def;
+	slot->tts_values[to->attnum - 1] =
+		schema_cell_to_datum(to, cell, &slot->tts_isnull[to->attnum - 1]);
+	row->current = NULL;
+}
+
+void
+heap_row_set(HeapRow *row, int column, const CdcCell *cell)
+{
+	set_cell(row, row->target->slot, column, cell);
+}
+
+void
+heap_row_set_key(HeapRow *row, int column, const CdcCell *cell)
+{
+	set_cell(row, row->target->search, column, cell);
+}
+
+void
+heap_row_search_new(HeapRow *row)
+{
+	HeapTarget *target = row->target;
+
+	heap_target_clear(target->search);
+	for (int i = 0; i < target->nkey; i++)
+	{
+		int			att = target->key_attnums[i] - 1;
+
+		target->search->tts_values[att] = target->slot->tts_values[att];
+		target->search->tts_isnull[att] = target->slot->tts_isnull[att];
+	}
+}
+
+bool
+heap_row_same_key(const HeapRow *row)
+{
+	const HeapTarget *target = row->target;
+	TupleDesc	desc = RelationGetDescr(target->rel);
+
+	for (int i = 0; i < target->nkey; i++)
+	{
+		int			att = target->key_attnums[i] - 1;
+		Form_pg_attribute attr = TupleDescAttr(desc, att);
+
+		if (target->search->tts_isnull[att] || target->slot->tts_isnull[att])
+			return false;
+		if (!datum_image_eq(target->search->tts_values[att], target->slot->tts_values[att],
+							attr->attbyval, attr->attlen))
+			return false;
+	}
+	return true;
+}
+
+void
+heap_row_bad_cell(const CdcColumnDef *column, const CdcError *err)
+{
+	int			sqlstate = util_sqlstate(err->code);
+
+	/* in the stream's framing this would be a broken connection; in one value it is that row's data */
+	if (err->code == CDC_TRUNCATED || err->code == CDC_MALFORMED)
+		sqlstate = ERRCODE_INVALID_BINARY_REPRESENTATION;
+
+	ereport(ERROR,
+			(errcode(sqlstate),
+			 errmsg("could not read the value of column \"%s\"", column->name ? column->name : "?"),
+			 errdetail("%s (%s).", err->text, cdc_status_name(err->code))));
+}
+
+bool
+heap_error_is_tables_own(int sqlstate)
+{
+	if (sqlstate == CDC_ERRCODE_TABLE_CHANGED || sqlstate == CDC_ERRCODE_UNSUPPORTED_EVENT ||
+		sqlstate == CDC_ERRCODE_NO_KEY)
+		return true;
+	if (sqlstate == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE)
+		return true;
+
+	switch (ERRCODE_TO_CATEGORY(sqlstate))
+	{
+		case ERRCODE_FEATURE_NOT_SUPPORTED:
+		case ERRCODE_CARDINALITY_VIOLATION:
+		case ERRCODE_DATA_EXCEPTION:
+		case ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION:
+		case ERRCODE_INVALID_TRANSACTION_TERMINATION:	/* in a trigger */
+		case ERRCODE_SQL_ROUTINE_EXCEPTION:
+		case ERRCODE_EXTERNAL_ROUTINE_EXCEPTION:
+		case ERRCODE_EXTERNAL_ROUTINE_INVOCATION_EXCEPTION:
+		case ERRCODE_INVALID_SCHEMA_NAME:
+		case ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION:
+		case ERRCODE_WITH_CHECK_OPTION_VIOLATION:
+		case ERRCODE_PROGRAM_LIMIT_EXCEEDED:	/* an index row too large */
+		case ERRCODE_PLPGSQL_ERROR:
+			return true;
+		default:
+			return false;
+	}
+}
+
+void
+heap_transaction_begin(void)
+{
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	XactIsoLevel = XACT_READ_COMMITTED;
+	if (!RecoveryInProgress())
+		XactReadOnly = false;
+}

@@ -1,0 +1,61 @@
+/*-------------------------------------------------------------------------
+ *
+ * heap_row.h
+ *	  Rows of one source table on their way into its target: cells -> slots.
+ *
+ * NOTES
+ *	  What snapshot and stream have in common, so that a row reads the same
+ *	  whichever way it came: the open target, the mapping of columns, and the
+ *	  classification of errors. Lives as long as the transaction.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_HEAP_ROW_H
+#define CDC_HEAP_ROW_H
+
+#include "postgres.h"
+
+#include "core/cell.h"
+#include "core/table_def.h"
+#include "heap/heap_target.h"
+#include "schema/table.h"
+
+typedef struct HeapRow
+{
+	HeapTarget *target;
+	SchemaTable *table;
+	const CdcColumnDef *current;	/* column whose value is being turned, for error contexts; else NULL */
+} HeapRow;
+
+/*
+ * Open the target of a source table. Throws when it cannot be written or when
+ * columns or key do not fit. def has to outlive the result.
+ */
+extern HeapRow *heap_row_open(Oid relid, const CdcTableDef *def);
+extern void heap_row_close(HeapRow *row);
+
+/* Put a cell into the new row (target->slot), resp. a key column's into target->search. */
+extern void heap_row_set(HeapRow *row, int column, const CdcCell *cell);
+extern void heap_row_set_key(HeapRow *row, int column, const CdcCell *cell);
+
+/* Make the new row's key the one to search for. */
+extern void heap_row_search_new(HeapRow *row);
+
+/* Do the new row and the key in target->search have the same key, byte by byte? */
+extern bool heap_row_same_key(const HeapRow *row);
+
+/* ereport(ERROR) with a SQLSTATE of data for a value that a decoder could not turn into a cell. */
+extern _Noreturn void heap_row_bad_cell(const CdcColumnDef *column, const CdcError *err);
+
+/*
+ * Is an error that came up while a row was written the table's own (its data,
+ * its shape, its rights), so that the table stops and the others go on? Else it
+ * may pass, or concerns all.
+ */
+extern bool heap_error_is_tables_own(int sqlstate);
+
+/* Begin a transaction as all writers of rows need it: READ COMMITTED, read-write. */
+extern void heap_transaction_begin(void);
+
+#endif							/* CDC_HEAP_ROW_H */

@@ -1,0 +1,532 @@
+/*-------------------------------------------------------------------------
+ *
+ * heap_target.c
+ *	  A target relation open for writing by the executor's simple calls.
+ *
+ * NOTES
+ *	  One EState per open target, its per-tuple memory reset after every row, so
+ *	  that a transaction of any length needs the memory of one row. Every write
+ *	  has its own after-trigger query level (AFTER ROW triggers fire before the
+ *	  next row) and ends with CommandCounterIncrement, because a stream may touch
+ *	  the same key again at once.
+ *
+ *	  Which rights rows are written with: the simple calls check none, but
+ *	  triggers, defaults, check constraints and index expressions of the table
+ *	  run inside them. These belong to the table's owner, so they run as the
+ *	  table's owner, who must not get at anything of the pipeline's: the switch
+ *	  is a security-restricted operation. What would run after the switch was
+ *	  undone (deferred triggers) is refused instead.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/relation.h"
+#include "access/sysattr.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_namespace.h"
+#include "catalog/pg_trigger.h"
+#include "commands/trigger.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "optimizer/optimizer.h"
+#include "rewrite/rewriteHandler.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/rls.h"
+#include "utils/snapmgr.h"
+
+#include "compat/pg_compat.h"
+#include "heap/heap_target.h"
+
+/* What callers have no business with. */
+typedef struct HeapTargetState
+{
+	HeapTarget	base;
+	EPQState	epq;
+	Relation	index;			/* primary key index, open */
+	ScanKey		keys;			/* equality on each key column; argument filled per look-up */
+	ExprState **defaults;		/* per attribute that the caller does not give; NULL: null */
+} HeapTargetState;
+
+/* The state of a switch of roles; in_switch is false when there is none. */
+typedef struct RoleSwitch
+{
+	bool		active;
+	Oid			userid;
+	int			sec_context;
+	int			guc_level;
+} RoleSwitch;
+
+static void
+role_switch_begin(const HeapTarget *target, RoleSwitch *sw)
+{
+	sw->active = OidIsValid(target->write_as);
+	if (!sw->active)
+		return;
+
+	GetUserIdAndSecContext(&sw->userid, &sw->sec_context);
+	SetUserIdAndSecContext(target->write_as,
+						   sw->sec_context | SECURITY_RESTRICTED_OPERATION);
+	sw->guc_level = NewGUCNestLevel();
+}
+
+/* Not called after an error: ending the transaction restores role and settings. */
+static void
+role_switch_end(RoleSwitch *sw)
+{
+	if (!sw->active)
+		return;
+
+	AtEOXact_GUC(false, sw->guc_level);
+	SetUserIdAndSecContext(sw->userid, sw->sec_context);
+}
+
+/* Would a trigger with that tgenabled fire in this session? */
+static bool
+trigger_fires(char tgenabled)
+{
+	switch (tgenabled)
+	{
+		case TRIGGER_FIRES_ALWAYS:
+			return true;
+		case TRIGGER_FIRES_ON_REPLICA:
+			return SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA;
+		case TRIGGER_FIRES_ON_ORIGIN:
+			return SessionReplicationRole != SESSION_REPLICATION_ROLE_REPLICA;
+		default:
+			return false;
+	}
+}
+
+/* Refuse everything that is not a plain heap table of a user's. */
+static void
+check_kind(Relation rel)
+{
+	const char *name = RelationGetRelationName(rel);
+
+	if (rel->rd_rel->relkind != RELKIND_RELATION)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" cannot be the target of a source table", name),
+				 errdetail("Only plain tables can be targets; partitioned tables, foreign tables and views cannot."),
+				 errhint("Rename or drop it, or choose another target schema.")));
+	if (rel->rd_tableam != GetHeapamTableAmRoutine())
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("table \"%s\" cannot be the target of a source table", name),
+				 errdetail("Its access method is not heap.")));
+	if (RelationGetNamespace(rel) == PG_CATALOG_NAMESPACE || RELATION_IS_OTHER_TEMP(rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("table \"%s\" cannot be the target of a source table", name),
+				 errdetail("It is a system catalog or a temporary table of another session.")));
+}
+
+/* Check rights and row-level security, and decide as whom rows are written. */
+static Oid
+check_rights(Relation rel)
+{
+	Oid			me = GetUserId();
+	Oid			owner = rel->rd_rel->relowner;
+	Oid			write_as = InvalidOid;
+	static const AclMode modes[] = {ACL_SELECT, ACL_INSERT, ACL_UPDATE, ACL_DELETE};
+
+	for (int i = 0; i < (int) lengthof(modes); i++)
+	{
+		if (pg_class_aclcheck(RelationGetRelid(rel), me, modes[i]) != ACLCHECK_OK)
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 errmsg("permission denied for table %s", RelationGetRelationName(rel)),
+					 errhint("Run GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %s.",
+							 quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
+														RelationGetRelationName(rel)),
+							 quote_identifier(GetUserNameFromId(me, false)))));
+	}
+
+	if (owner != me)
+	{
+		if (!cdc_role_can_set_role(me, owner))
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 errmsg("role \"%s\" cannot SET ROLE to \"%s\"",
+							GetUserNameFromId(me, false), GetUserNameFromId(owner, false)),
+					 errdetail("Rows of table \"%s\" are written as its owner, because the table's triggers and expressions belong to that role.",
+							   RelationGetRelationName(rel)),
+					 errhint("Run GRANT %s TO %s, or make the pipeline's owner the owner of the table.",
+							 quote_identifier(GetUserNameFromId(owner, false)),
+							 quote_identifier(GetUserNameFromId(me, false)))));
+		write_as = owner;
+
+		for (int i = 0; rel->trigdesc != NULL && i < rel->trigdesc->numtriggers; i++)
+		{
+			const Trigger *trigger = &rel->trigdesc->triggers[i];
+
+			if (trigger->tgdeferrable && trigger_fires(trigger->tgenabled))
+				ereport(ERROR,
+						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+						 errmsg("table \"%s\" has the deferrable trigger \"%s\"",
+								RelationGetRelationName(rel), trigger->tgname),
+						 errdetail("Its owner is not the pipeline's owner, and a deferred trigger would run as the pipeline's owner."),
+						 errhint("Make the trigger not deferrable, or make the pipeline's owner the owner of the table.")));
+		}
+	}
+
+	if (check_enable_rls(RelationGetRelid(rel), OidIsValid(write_as) ? write_as : me, true) == RLS_ENABLED)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("row-level security applies to table \"%s\"", RelationGetRelationName(rel)),
+				 errdetail("Rows are written without looking at policies."),
+				 errhint("Use ALTER TABLE ... NO FORCE ROW LEVEL SECURITY, or a table that has none.")));
+	return write_as;
+}
+
+/* Open the primary key's index, which has to be a valid, immediate b-tree. */
+static Relation
+open_key_index(Relation rel)
+{
+	List	   *indexes = RelationGetIndexList(rel);
+	ListCell   *lc;
+
+	foreach(lc, indexes)
+	{
+		Relation	index = index_open(lfirst_oid(lc), RowExclusiveLock);
+
+		if (index->rd_index->indisprimary)
+		{
+			if (index->rd_rel->relam != BTREE_AM_OID || !index->rd_index->indimmediate ||
+				!index->rd_index->indisvalid || !index->rd_index->indisready)
+				ereport(ERROR,
+						(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+						 errmsg("primary key of table \"%s\" cannot be used", RelationGetRelationName(rel)),
+						 errdetail("It must be a valid b-tree index and not deferrable.")));
+			list_free(indexes);
+			return index;
+		}
+		index_close(index, NoLock);
+	}
+
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("table \"%s\" has no primary key", RelationGetRelationName(rel)),
+			 errhint("Use ALTER TABLE ... ADD PRIMARY KEY with the columns of the source table's key.")));
+	return NULL;				/* keep compiler quiet */
+}
+
+/*
+ * Range table with the one relation. All columns count as updated: triggers
+ * "UPDATE OF column" fire as for a statement that names them all, and generated
+ * columns are computed anew.
+ */
+static void
+init_range_table(EState *estate, Relation rel)
+{
+	RangeTblEntry *rte = makeNode(RangeTblEntry);
+	TupleDesc	desc = RelationGetDescr(rel);
+	Bitmapset  *updated = NULL;
+	Bitmapset  *generated = NULL;
+
+	rte->rtekind = RTE_RELATION;
+	rte->relid = RelationGetRelid(rel);
+	rte->relkind = rel->rd_rel->relkind;
+	rte->rellockmode = AccessShareLock;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (att->attisdropped)
+			continue;
+		if (att->attgenerated)
+			generated = bms_add_member(generated, i + 1 - FirstLowInvalidHeapAttributeNumber);
+		else
+			updated = bms_add_member(updated, i + 1 - FirstLowInvalidHeapAttributeNumber);
+	}
+	cdc_init_range_table(estate, rte, updated, generated);
+}
+
+/* Equality keys for look-ups by the primary key index; arguments are filled later. */
+static ScanKey
+make_scan_keys(Relation index, int nkey)
+{
+	ScanKey		keys = palloc0(sizeof(ScanKeyData) * nkey);
+
+	for (int i = 0; i < nkey; i++)
+	{
+		Oid			opfamily = index->rd_opfamily[i];
+		Oid			type = index->rd_opcintype[i];
+		Oid			op = get_opfamily_member(opfamily, type, type, BTEqualStrategyNumber);
+
+		if (!OidIsValid(op))
+			elog(ERROR, "missing equality operator for type %u in operator family %u", type, opfamily);
+		ScanKeyEntryInitialize(&keys[i], 0, i + 1, BTEqualStrategyNumber, InvalidOid,
+							   index->rd_indcollation[i], get_opcode(op), (Datum) 0);
+	}
+	return keys;
+}
+
+/*
+ * Open relation relid for writing. Throws when it cannot be a target, with what
+ * to do; returns a target that lives until heap_target_close or the end of the
+ * transaction.
+ */
+HeapTarget *
+heap_target_open(Oid relid)
+{
+	HeapTargetState *state;
+	HeapTarget *target;
+	Relation	rel;
+	EState	   *estate;
+	Oid			write_as;
+	MemoryContext old;
+
+	rel = OidIsValid(relid) ? try_relation_open(relid, RowExclusiveLock) : NULL;
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("target table does not exist"),
+				 errdetail("It was dropped or made anew after the pipeline had started with it.")));
+
+	check_kind(rel);
+	write_as = check_rights(rel);
+
+	old = MemoryContextSwitchTo(TopTransactionContext);
+	estate = CreateExecutorState();
+	MemoryContextSwitchTo(estate->es_query_cxt);
+
+	state = palloc0(sizeof(HeapTargetState));
+	target = &state->base;
+	target->rel = rel;
+	target->estate = estate;
+	target->write_as = write_as;
+
+	state->index = open_key_index(rel);
+	target->key_index = RelationGetRelid(state->index);
+	target->nkey = IndexRelationGetNumberOfKeyAttributes(state->index);
+	target->key_attnums = palloc(sizeof(AttrNumber) * target->nkey);
+	for (int i = 0; i < target->nkey; i++)
+		target->key_attnums[i] = state->index->rd_index->indkey.values[i];
+	state->keys = make_scan_keys(state->index, target->nkey);
+
+	init_range_table(estate, rel);
+	target->result_rel = makeNode(ResultRelInfo);
+	InitResultRelInfo(target->result_rel, rel, 1, NULL, 0);
+	estate->es_output_cid = GetCurrentCommandId(true);
+	ExecOpenIndices(target->result_rel, false);
+
+	target->slot = ExecInitExtraTupleSlot(estate, RelationGetDescr(rel), &TTSOpsVirtual);
+	target->search = ExecInitExtraTupleSlot(estate, RelationGetDescr(rel), &TTSOpsVirtual);
+	target->found = table_slot_create(rel, &estate->es_tupleTable);
+
+	cdc_epq_init(&state->epq, estate);
+
+	MemoryContextSwitchTo(old);
+	return target;
+}
+
+/* Close everything but the relation's lock. */
+void
+heap_target_close(HeapTarget *target)
+{
+	HeapTargetState *state = (HeapTargetState *) target;
+	Relation	rel = target->rel;
+	Relation	index = state->index;
+	EState	   *estate = target->estate;
+
+	EvalPlanQualEnd(&state->epq);
+	ExecCloseIndices(target->result_rel);
+	ExecCloseResultRelations(estate);	/* also what triggers made it open */
+	ExecResetTupleTable(estate->es_tupleTable, false);
+	FreeExecutorState(estate);	/* frees target too */
+	index_close(index, NoLock);
+	table_close(rel, NoLock);
+}
+
+void
+heap_target_set_given(HeapTarget *target, const bool *given)
+{
+	HeapTargetState *state = (HeapTargetState *) target;
+	TupleDesc	desc = RelationGetDescr(target->rel);
+	MemoryContext old = MemoryContextSwitchTo(target->estate->es_query_cxt);
+
+	target->given = palloc(sizeof(bool) * desc->natts);
+	memcpy(target->given, given, sizeof(bool) * desc->natts);
+	state->defaults = palloc0(sizeof(ExprState *) * desc->natts);
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		Expr	   *expr;
+
+		if (given[i] || att->attisdropped || att->attgenerated)
+			continue;
+		expr = (Expr *) build_column_default(target->rel, i + 1);
+		if (expr != NULL)
+			state->defaults[i] = ExecInitExpr(expression_planner(expr), NULL);
+	}
+	MemoryContextSwitchTo(old);
+}
+
+void
+heap_target_clear(TupleTableSlot *slot)
+{
+	ExecStoreAllNullTuple(slot);
+}
+
+bool
+heap_target_find(HeapTarget *target)
+{
+	bool		found;
+
+	ExecClearTuple(target->found);
+	found = RelationFindReplTupleByIndex(target->rel, target->key_index, LockTupleExclusive,
+										 target->search, target->found);
+	return found;
+}
+
+bool
+heap_target_exists(HeapTarget *target)
+{
+	HeapTargetState *state = (HeapTargetState *) target;
+	IndexScanDesc scan;
+	bool		found;
+
+	ExecClearTuple(target->found);
+	for (int i = 0; i < target->nkey; i++)
+	{
+		int			att = target->key_attnums[i] - 1;
+
+		if (target->search->tts_isnull[att])
+			return false;
+		state->keys[i].sk_argument = target->search->tts_values[att];
+	}
+
+	PushActiveSnapshot(GetLatestSnapshot());
+	scan = cdc_index_beginscan(target->rel, state->index, GetActiveSnapshot(), target->nkey);
+	index_rescan(scan, state->keys, target->nkey, NULL, 0);
+	found = index_getnext_slot(scan, ForwardScanDirection, target->found);
+	ExecClearTuple(target->found);
+	index_endscan(scan);
+	PopActiveSnapshot();
+	return found;
+}
+
+/*
+ * Complete slot with what the caller does not give: on an insert the defaults,
+ * on an update the values of the row that is there.
+ */
+static void
+fill_rest(HeapTargetState *state, bool is_update)
+{
+	HeapTarget *target = &state->base;
+	TupleDesc	desc = RelationGetDescr(target->rel);
+	ExprContext *econtext;
+
+	if (target->given == NULL)
+		return;
+
+	if (is_update)
+		slot_getallattrs(target->found);
+	econtext = GetPerTupleExprContext(target->estate);
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (target->given[i] || att->attisdropped || att->attgenerated)
+			continue;
+		if (is_update)
+		{
+			target->slot->tts_values[i] = target->found->tts_values[i];
+			target->slot->tts_isnull[i] = target->found->tts_isnull[i];
+		}
+		else if (state->defaults[i] != NULL)
+			target->slot->tts_values[i] =
+				ExecEvalExprSwitchContext(state->defaults[i], econtext, &target->slot->tts_isnull[i]);
+	}
+}
+
+/* What goes before and after each write. */
+static void
+begin_write(HeapTarget *target, RoleSwitch *sw)
+{
+	PushActiveSnapshot(GetTransactionSnapshot());
+	role_switch_begin(target, sw);
+	target->estate->es_output_cid = GetCurrentCommandId(true);
+	AfterTriggerBeginQuery();
+}
+
+static void
+end_write(HeapTarget *target, RoleSwitch *sw)
+{
+	AfterTriggerEndQuery(target->estate);
+	role_switch_end(sw);
+	PopActiveSnapshot();
+
+	ExecClearTuple(target->found);
+	ResetPerTupleExprContext(target->estate);
+	CommandCounterIncrement();
+}
+
+void
+heap_target_insert(HeapTarget *target)
+{
+	HeapTargetState *state = (HeapTargetState *) target;
+	RoleSwitch	sw;
+
+	begin_write(target, &sw);
+	fill_rest(state, false);
+	ExecSimpleRelationInsert(target->result_rel, target->estate, target->slot);
+	end_write(target, &sw);
+}
+
+void
+heap_target_update(HeapTarget *target)
+{
+	HeapTargetState *state = (HeapTargetState *) target;
+	RoleSwitch	sw;
+
+	begin_write(target, &sw);
+	fill_rest(state, true);
+	EvalPlanQualSetSlot(&state->epq, target->slot);
+	ExecSimpleRelationUpdate(target->result_rel, target->estate, &state->epq,
+							 target->found, target->slot);
+	end_write(target, &sw);
+}
+
+void
+heap_target_delete(HeapTarget *target)
+{
+	HeapTargetState *state = (HeapTargetState *) target;
+	RoleSwitch	sw;
+
+	begin_write(target, &sw);
+	EvalPlanQualSetSlot(&state->epq, target->found);
+	ExecSimpleRelationDelete(target->result_rel, target->estate, &state->epq, target->found);
+	end_write(target, &sw);
+}
+
+bool
+heap_target_has_rows(HeapTarget *target)
+{
+	TableScanDesc scan;
+	bool		found;
+
+	PushActiveSnapshot(GetLatestSnapshot());
+	scan = table_beginscan(target->rel, GetActiveSnapshot(), 0, NULL);
+	found = table_scan_getnextslot(scan, ForwardScanDirection, target->found);
+	ExecClearTuple(target->found);
+	table_endscan(scan);
+	PopActiveSnapshot();
+	return found;
+}

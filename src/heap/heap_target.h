@@ -1,0 +1,75 @@
+/*-------------------------------------------------------------------------
+ *
+ * heap_target.h
+ *	  A target relation open for writing by the executor's simple calls.
+ *
+ * NOTES
+ *	  Opened and closed inside one transaction. The executor tier: BEFORE and
+ *	  AFTER ROW triggers (as session_replication_role says), constraints,
+ *	  generated columns and all indexes are honoured, one row at a time.
+ *	  Rights are checked at opening, because these calls check nothing: the
+ *	  pipeline's owner needs SELECT, INSERT, UPDATE and DELETE. When another
+ *	  role owns the table, the owner must be able to SET ROLE to it, and rows are
+ *	  written as that role in a security-restricted operation; relations with deferrable triggers
+ *	  are refused then. Refused too, with what to do: everything but plain tables
+ *	  (foreign, partitioned, views), row-level security that would apply, a
+ *	  missing or unusable primary key index.
+ *
+ *	  Everything lives in a memory context of the current transaction: after an
+ *	  abort there is nothing to close and nothing that may be touched.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_HEAP_TARGET_H
+#define CDC_HEAP_TARGET_H
+
+#include "postgres.h"
+#include "executor/tuptable.h"
+#include "nodes/execnodes.h"
+#include "utils/rel.h"
+
+typedef struct HeapTarget
+{
+	Relation	rel;
+	Oid			key_index;		/* primary key index */
+	int			nkey;
+	AttrNumber *key_attnums;	/* in index order */
+	EState	   *estate;
+	ResultRelInfo *result_rel;
+	TupleTableSlot *slot;		/* virtual: the caller fills values of the new row here */
+	TupleTableSlot *search;		/* virtual: the caller fills the key columns here */
+	TupleTableSlot *found;		/* row found by heap_target_find */
+	Oid			write_as;		/* role that rows are written as; InvalidOid: the current one */
+	bool	   *given;			/* per attribute: the caller fills it (heap_target_set_given); NULL: all */
+	void	   *key_bytes;		/* cache of chunk_key_bytes, in the EState's memory */
+} HeapTarget;
+
+/* Opens with RowExclusiveLock, kept to the end of the transaction. */
+extern HeapTarget *heap_target_open(Oid relid);
+extern void heap_target_close(HeapTarget *target);
+
+/*
+ * Say which attributes the caller fills (natts flags, copied). The others get
+ * their default when a row is inserted and keep their value when it is updated.
+ */
+extern void heap_target_set_given(HeapTarget *target, const bool *given);
+
+/* Begin a new row in slot resp. a key in search: all columns null. */
+extern void heap_target_clear(TupleTableSlot *slot);
+
+/* Find and lock (for update) the row with search's key; false when there is none. */
+extern bool heap_target_find(HeapTarget *target);
+
+/* Is there a row with search's key, seen with a snapshot taken now? Locks nothing. */
+extern bool heap_target_exists(HeapTarget *target);
+
+/* Write slot; update and delete act on "found". What was written is visible to the next look-up. */
+extern void heap_target_insert(HeapTarget *target);
+extern void heap_target_update(HeapTarget *target);
+extern void heap_target_delete(HeapTarget *target);
+
+/* Does the relation hold any row? */
+extern bool heap_target_has_rows(HeapTarget *target);
+
+#endif							/* CDC_HEAP_TARGET_H */

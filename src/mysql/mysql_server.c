@@ -1,0 +1,317 @@
+/*-------------------------------------------------------------------------
+ *
+ * mysql_server.c
+ *	  Questions to a MySQL-family server: who is it, where does its log stand,
+ *	  which tables does it have.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "mysql/mysql_server.h"
+#include "util/util_error.h"
+
+/* Schemas that are the server's own. */
+static const char *const system_schemas[] = {
+	"mysql", "information_schema", "performance_schema", "sys", NULL
+};
+
+/* A value of a row that must be there. */
+static const char *
+row_value(const MysqlRow *row, int field)
+{
+	return field < row->nfields && row->values[field] != NULL ? row->values[field] : "";
+}
+
+static int
+parse_version(const char *text)
+{
+	int			major = 0;
+	int			minor = 0;
+	int			patch = 0;
+
+	(void) sscanf(text, "%d.%d.%d", &major, &minor, &patch);
+	return major * 10000 + minor * 100 + patch;
+}
+
+static void
+throw_no_binlog(MysqlSession *session)
+{
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_SOURCE_SETTING),
+			 errmsg("source server \"%s\" does not write a binary log", mysql_session_server_name(session)),
+			 errhint("Set log_bin and server_id on the source and restart it.")));
+}
+
+MysqlServerInfo *
+mysql_server_info(MysqlSession *session)
+{
+	MysqlServerInfo *info = palloc0(sizeof(MysqlServerInfo));
+	MysqlRow	row;
+
+	info->version_text = pstrdup(mysql_session_version(session));
+	info->version = parse_version(info->version_text);
+	info->flavor = strstr(info->version_text, "MariaDB") != NULL ? MYSQL_FLAVOR_MARIADB : MYSQL_FLAVOR_MYSQL;
+	if (info->flavor == MYSQL_FLAVOR_MARIADB)
+		mysql_session_query(session,
+							"SELECT @@global.server_id, @@global.lower_case_table_names, @@global.gtid_domain_id");
+	else
+		mysql_session_query(session,
+							"SELECT @@global.server_id, @@global.lower_case_table_names, "
+							"@@global.server_uuid, @@global.gtid_mode");
+	if (!mysql_session_fetch(session, &row))
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_ERROR),
+				 errmsg("source server \"%s\" does not say who it is", mysql_session_server_name(session))));
+	info->server_id = (uint32) strtoul(row_value(&row, 0), NULL, 10);
+	info->lower_case_table_names = atoi(row_value(&row, 1));
+	if (info->flavor == MYSQL_FLAVOR_MARIADB)
+	{
+		info->gtid_on = true;
+		info->identity = psprintf("mariadb:%u:%s", info->server_id, row_value(&row, 2));
+	}
+	else
+	{
+		info->server_uuid = pstrdup(row_value(&row, 2));
+		info->gtid_on = pg_strcasecmp(row_value(&row, 3), "ON") == 0;
+		info->identity = info->server_uuid;
+	}
+	mysql_session_drain(session);
+	return info;
+}
+
+static void
+set_position(CdcPosition *position, const char *file, const char *offset)
+{
+	memset(position, 0, sizeof(*position));
+	snprintf(position->file, sizeof(position->file), "%s", file);
+	position->offset = strtoull(offset, NULL, 10);
+}
+
+void
+mysql_server_log_position(MysqlSession *session, const MysqlServerInfo *info, CdcPosition *position)
+{
+	MysqlRow	row;
+
+	/* MySQL 8.2 brought the new name and 8.4 took the old one away; MariaDB keeps the old one */
+	if (info->flavor == MYSQL_FLAVOR_MYSQL && info->version >= 80200)
+		mysql_session_query(session, "SHOW BINARY LOG STATUS");
+	else
+		mysql_session_query(session, "SHOW MASTER STATUS");
+	if (!mysql_session_fetch(session, &row))
+		throw_no_binlog(session);
+	set_position(position, row_value(&row, 0), row_value(&row, 1));
+	mysql_session_drain(session);
+}
+
+/* @@gtid_executed is printed with line feeds between uuids. */
+static char *
+without_line_feeds(char *text)
+{
+	char	   *out = text;
+
+	for (const char *p = text; *p; p++)
+	{
+		if (*p != '\n' && *p != '\r')
+			*out++ = *p;
+	}
+	*out = '\0';
+	return text;
+}
+
+/*
+ * A consistent snapshot of MariaDB knows the exact log position that it shows,
+ * which no SHOW MASTER STATUS before or after it does.
+ */
+static void
+mariadb_start_mark(MysqlSession *session, CdcPosition *position, char **gtids)
+{
+	MysqlRow	row;
+	char	   *file = NULL;
+	char	   *offset = NULL;
+
+	mysql_session_execute(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT");
+	mysql_session_query(session, "SHOW STATUS LIKE 'binlog\\_snapshot\\_%'");
+	while (mysql_session_fetch(session, &row))
+	{
+		if (pg_strcasecmp(row_value(&row, 0), "binlog_snapshot_file") == 0)
+			file = pstrdup(row_value(&row, 1));
+		else if (pg_strcasecmp(row_value(&row, 0), "binlog_snapshot_position") == 0)
+			offset = pstrdup(row_value(&row, 1));
+	}
+	mysql_session_execute(session, "COMMIT");
+	if (file == NULL || file[0] == '\0' || offset == NULL)
+		throw_no_binlog(session);
+	set_position(position, file, offset);
+	*gtids = mysql_session_scalar(session, psprintf("SELECT BINLOG_GTID_POS(%s, %s)",
+													mysql_quote_literal(file, strlen(file)), offset));
+	if (*gtids == NULL)
+		*gtids = pstrdup("");
+}
+
+void
+mysql_server_start_mark(MysqlSession *session, const MysqlServerInfo *info,
+						CdcPosition *position, char **gtids)
+{
+	MysqlRow	row;
+
+	memset(position, 0, sizeof(*position));
+	*gtids = NULL;
+	if (info->flavor == MYSQL_FLAVOR_MARIADB)
+	{
+		mariadb_start_mark(session, position, gtids);
+		return;
+	}
+	if (info->gtid_on)
+	{
+		*gtids = mysql_session_scalar(session, "SELECT @@global.gtid_executed");
+		*gtids = *gtids ? without_line_feeds(*gtids) : pstrdup("");
+		return;
+	}
+	mysql_session_query(session,
+						"SELECT JSON_UNQUOTE(JSON_EXTRACT(LOCAL, '$.binary_log_file')), "
+						"JSON_UNQUOTE(JSON_EXTRACT(LOCAL, '$.binary_log_position')) "
+						"FROM performance_schema.log_status");
+	if (!mysql_session_fetch(session, &row) || row_value(&row, 0)[0] == '\0')
+		throw_no_binlog(session);
+	set_position(position, row_value(&row, 0), row_value(&row, 1));
+	mysql_session_drain(session);
+}
+
+/* Length of the character at p, several bytes in UTF-8. */
+static size_t
+character_length(const char *p)
+{
+	size_t		len = 1;
+
+	while (((unsigned char) p[len] & 0xC0) == 0x80)
+		len++;
+	return len;
+}
+
+/*
+ * One part of a pattern (up to end) against a whole name. After a mismatch only
+ * the last '*' has to take more, so the time is bounded by the product of both
+ * lengths.
+ */
+static bool
+match_part(const char *pattern, const char *end, const char *name)
+{
+	const char *star = NULL;	/* behind the last '*' */
+	const char *star_name = NULL;	/* what it has left for the rest */
+
+	for (;;)
+	{
+		if (pattern < end && *pattern == '*')
+		{
+			star = ++pattern;
+			star_name = name;
+			continue;
+		}
+		if (*name == '\0' && pattern == end)
+			return true;
+		if (*name != '\0' && pattern < end)
+		{
+			if (*pattern == '?')
+			{
+				pattern++;
+				name += character_length(name);
+				continue;
+			}
+			if (*pattern == '\\' && pattern + 1 < end && pattern[1] == *name)
+			{
+				pattern += 2;
+				name++;
+				continue;
+			}
+			if (*pattern != '\\' && *pattern == *name)
+			{
+				pattern++;
+				name++;
+				continue;
+			}
+		}
+		if (star == NULL || *star_name == '\0')
+			return false;
+		star_name += character_length(star_name);
+		pattern = star;
+		name = star_name;
+	}
+}
+
+/*
+ * Does "schema.table" fit the pattern? '*' is any run of characters and '?' one
+ * character of the same part, a backslash takes the next one as it is. Case
+ * counts. A pattern without a dot fits nothing.
+ */
+bool
+mysql_pattern_match(const char *pattern, const char *schema, const char *name)
+{
+	const char *dot = pattern;
+
+	while (*dot != '\0' && *dot != '.')
+	{
+		if (*dot == '\\' && dot[1] != '\0')
+			dot++;
+		dot++;
+	}
+	if (*dot == '\0')
+		return false;
+	return match_part(pattern, dot, schema) && match_part(dot + 1, dot + 1 + strlen(dot + 1), name);
+}
+
+bool
+mysql_schema_is_system(const char *schema)
+{
+	for (int i = 0; system_schemas[i] != NULL; i++)
+	{
+		if (pg_strcasecmp(schema, system_schemas[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int
+compare_tables(const ListCell *a, const ListCell *b)
+{
+	const CdcTableDef *ta = lfirst(a);
+	const CdcTableDef *tb = lfirst(b);
+	int			cmp = strcmp(ta->schema, tb->schema);
+
+	return cmp != 0 ? cmp : strcmp(ta->name, tb->name);
+}
+
+List *
+mysql_server_list_tables(MysqlSession *session, List *patterns)
+{
+	List	   *result = NIL;
+	MysqlRow	row;
+
+	mysql_session_query(session,
+						"SELECT table_schema, table_name FROM information_schema.tables "
+						"WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')");
+	while (mysql_session_fetch(session, &row))
+	{
+		const char *schema = row_value(&row, 0);
+		const char *name = row_value(&row, 1);
+		ListCell   *lc;
+
+		if (mysql_schema_is_system(schema))
+			continue;
+		foreach(lc, patterns)
+		{
+			if (mysql_pattern_match(lfirst(lc), schema, name))
+			{
+				CdcTableDef *def = palloc0(sizeof(CdcTableDef));
+
+				def->schema = pstrdup(schema);
+				def->name = pstrdup(name);
+				result = lappend(result, def);
+				break;
+			}
+		}
+	}
+	list_sort(result, compare_tables);
+	return result;
+}

@@ -1,0 +1,81 @@
+/*-------------------------------------------------------------------------
+ *
+ * mysql_server.h
+ *	  Questions to a MySQL-family server: who is it, where does its log stand,
+ *	  which tables does it have.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_MYSQL_SERVER_H
+#define CDC_MYSQL_SERVER_H
+
+#include "postgres.h"
+#include "nodes/pg_list.h"
+
+#include "core/table_def.h"
+#include "mysql/mysql_session.h"
+
+typedef enum MysqlFlavor
+{
+	MYSQL_FLAVOR_MYSQL,
+	MYSQL_FLAVOR_MARIADB
+} MysqlFlavor;
+
+typedef struct MysqlServerInfo
+{
+	MysqlFlavor flavor;
+	const char *version_text;
+	int			version;		/* 10000 * major + 100 * minor + patch, e.g. 90704 and 101119 */
+	uint32		server_id;
+	const char *server_uuid;	/* MySQL; NULL on MariaDB */
+	bool		gtid_on;		/* MySQL: gtid_mode is ON; MariaDB: always */
+	int			lower_case_table_names;
+
+	/*
+	 * What identifies the server in a position row: the uuid, or
+	 * "mariadb:<server_id>:<gtid_domain_id>".
+	 */
+	const char *identity;
+} MysqlServerInfo;
+
+extern MysqlServerInfo *mysql_server_info(MysqlSession *session);
+
+/* Where the log ends now. An upper mark only: the log moves before the engine (never a start mark). */
+extern void mysql_server_log_position(MysqlSession *session, const MysqlServerInfo *info, CdcPosition *position);
+
+/*
+ * Start mark: everything below it is visible to any later SELECT, and the
+ * stream that starts from it brings all the rest. MySQL with GTIDs: *gtids is
+ * @@gtid_executed and the position stays unknown; MySQL without:
+ * performance_schema.log_status; MariaDB: binlog_snapshot_* of a consistent
+ * snapshot, *gtids its GTID position.
+ */
+extern void mysql_server_start_mark(MysqlSession *session, const MysqlServerInfo *info,
+									CdcPosition *position, char **gtids);
+
+/*
+ * Does "schema.name" fit the pattern? '*' is any run of characters and '?' one
+ * character of the same part, a backslash takes the next one as it is.
+ */
+extern bool mysql_pattern_match(const char *pattern, const char *schema, const char *name);
+
+/* mysql, information_schema, performance_schema, sys: never followed. */
+extern bool mysql_schema_is_system(const char *schema);
+
+/*
+ * Base tables whose "schema.name" matches one of the patterns (List of char *,
+ * see mysql_pattern_match), as a List of CdcTableDef with only schema and
+ * name filled, sorted. System schemas never match.
+ */
+extern List *mysql_server_list_tables(MysqlSession *session, List *patterns);
+
+/*
+ * Full declared definition from information_schema, in CurrentMemoryContext; NULL
+ * when there is no such base table. The key is the primary key, else the first
+ * unique key (by index order) whose columns are all NOT NULL, as the servers choose it.
+ */
+extern CdcTableDef *mysql_server_describe(MysqlSession *session, const MysqlServerInfo *info,
+										  const char *schema, const char *name);
+
+#endif							/* CDC_MYSQL_SERVER_H */

@@ -1,0 +1,696 @@
+/*-------------------------------------------------------------------------
+ *
+ * mysql_session.c
+ *	  One connection to a MySQL-family server, driven by a helper thread.
+ *
+ * NOTES
+ *	  The backend's half: it hands requests to the thread (mysql_thread.c),
+ *	  waits for records in the ring, and turns the thread's errors into
+ *	  ereport. A session has a memory context of its own under the current one;
+ *	  deleting it, directly or with its parent, ends the thread.
+ *
+ *	  States: IDLE -> QUERY -> IDLE ..., IDLE -> DUMP, any -> BROKEN.
+ *
+ *	  At process exit the threads are ended before the C library's exit
+ *	  handlers run: a thread that is still inside OpenSSL while OpenSSL cleans
+ *	  up would crash, and take the cluster through a restart. If one cannot be
+ *	  ended in time, the process leaves by _exit.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/ilist.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "storage/fd.h"
+#include "storage/ipc.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "mysql/mysql_error.h"
+#include "mysql/mysql_session.h"
+#include "mysql/mysql_thread.h"
+#include "util/util_wait.h"
+
+#define RING_SIZE (8 * 1024 * 1024)
+#define STOP_TIMEOUT 500		/* ms that closing waits for the thread */
+#define EXTERNAL_FDS 3		/* socket, its duplicate, eventfd */
+
+/* A server may walk through old files before the first event of a dump. */
+#define FIRST_PACKET_TIMEOUT 60000	/* ms */
+#define MISSED_HEARTBEATS 5
+#define SERVER_WRITE_TIMEOUT 31536000	/* s: we may stop reading for as long as PostgreSQL makes us wait */
+
+/* Flags of the dump commands. */
+#define DUMP_FLAG_NONE 0
+
+typedef enum SessionState
+{
+	SESSION_IDLE,
+	SESSION_QUERY,
+	SESSION_DUMP,
+	SESSION_BROKEN
+} SessionState;
+
+struct MysqlSession
+{
+	dlist_node	node;			/* in open_sessions, while thread is set */
+	MemoryContext cxt;
+	MemoryContextCallback callback;
+	MysqlThread *thread;
+	MysqlRing  *ring;
+	SessionState state;
+	MysqlErrorSite site;
+	char	   *version;
+	unsigned int last_errno;
+
+	/* the row that was fetched last */
+	const char **values;
+	uint32	   *lengths;
+	int			fields_allocated;
+
+	/* dump: when did something come last */
+	TimestampTz last_data;
+	bool		data_since;		/* something came after last_data */
+	bool		got_packet;
+	int			heartbeat_interval;
+};
+
+static dlist_head open_sessions = DLIST_STATIC_INIT(open_sessions);
+static bool library_ready = false;
+
+static void session_release(MysqlSession *session);
+
+/* End all threads before exit handlers of libraries run. */
+static void
+end_threads_at_exit(int code, Datum arg)
+{
+	while (!dlist_is_empty(&open_sessions))
+		session_release(dlist_head_element(MysqlSession, node, &open_sessions));
+	if (mysql_thread_any_abandoned())
+		_exit(code);
+}
+
+static void
+init_library(void)
+{
+	if (library_ready)
+		return;
+	if (!mysql_thread_init_library())
+		ereport(ERROR,
+				(errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
+				 errmsg("could not initialize the MySQL client library")));
+	on_proc_exit(end_threads_at_exit, (Datum) 0);
+	library_ready = true;
+}
+
+/* Let go of the thread; never throws. */
+static void
+session_release(MysqlSession *session)
+{
+	if (session->thread == NULL)
+		return;
+	dlist_delete(&session->node);
+	(void) mysql_thread_stop(session->thread, STOP_TIMEOUT);
+	session->thread = NULL;
+	session->ring = NULL;
+	session->state = SESSION_BROKEN;
+	for (int i = 0; i < EXTERNAL_FDS; i++)
+		ReleaseExternalFD();
+}
+
+static void
+session_context_cb(void *arg)
+{
+	session_release((MysqlSession *) arg);
+}
+
+void
+mysql_session_close(MysqlSession *session)
+{
+	if (session != NULL)
+		MemoryContextDelete(session->cxt);
+}
+
+/* Throw an error of the thread's; the session is broken unless the connection still stands. */
+static void
+session_throw(MysqlSession *session, const uint8 *data, size_t len)
+{
+	MysqlThreadError error;
+
+	Assert(len == sizeof(error));
+	memcpy(&error, data, sizeof(error));
+	session->last_errno = error.code;
+	if (session->site.stage != MYSQL_STAGE_QUERY || mysql_error_is_connection_loss(error.code))
+		session->state = SESSION_BROKEN;
+	else
+		session->state = SESSION_IDLE;
+	mysql_error_throw(&session->site, &error);
+}
+
+/*
+ * Next record of the thread. Waits at most timeout_ms (-1: for ever) and may
+ * come back earlier when the latch was set; false when there is none.
+ */
+static inline bool
+next_record(MysqlSession *session, int timeout_ms, UtilWaitEvent why,
+			uint32 *kind, const uint8 **data, size_t *len)
+{
+	CHECK_FOR_INTERRUPTS();
+	if (mysql_ring_next(session->ring, kind, data, len))
+		return true;
+	if (timeout_ms == 0)
+		return false;
+	if (mysql_ring_prepare_wait(session->ring))
+		(void) util_wait(mysql_ring_eventfd(session->ring), timeout_ms, why);
+	mysql_ring_finish_wait(session->ring);
+	return mysql_ring_next(session->ring, kind, data, len);
+}
+
+/* Wait for a record of the request that runs. */
+static uint32
+wait_record(MysqlSession *session, UtilWaitEvent why, const uint8 **data, size_t *len)
+{
+	uint32		kind;
+
+	while (!next_record(session, -1, why, &kind, data, len))
+		;
+	return kind;
+}
+
+static void
+fill_thread_connect(const MysqlEndpoint *endpoint, MysqlThreadConnect *connect)
+{
+	bool		use_tls = endpoint->sslmode != MYSQL_SSL_DISABLE;
+
+	memset(connect, 0, sizeof(*connect));
+	connect->host = unconstify(char *, endpoint->host);
+	connect->socket = unconstify(char *, endpoint->socket);
+	connect->username = unconstify(char *, endpoint->username);
+	connect->password = unconstify(char *, endpoint->password);
+	connect->ssl_ca = unconstify(char *, endpoint->ssl_ca);
+	connect->ssl_cert = unconstify(char *, endpoint->ssl_cert);
+	connect->ssl_key = unconstify(char *, endpoint->ssl_key);
+	connect->server_public_key = unconstify(char *, endpoint->server_public_key);
+	connect->port = endpoint->port;
+	connect->connect_timeout = endpoint->connect_timeout;
+	connect->use_tls = use_tls;
+	connect->verify_chain = endpoint->sslmode >= MYSQL_SSL_VERIFY_CA;
+	connect->verify_host = endpoint->sslmode == MYSQL_SSL_VERIFY_FULL;
+	connect->fetch_public_key = endpoint->get_server_public_key || endpoint->is_local;
+}
+
+/*
+ * A key file that cannot be read would make libmariadb fetch the key from the
+ * server instead, without a word.
+ */
+static void
+check_key_file(const MysqlEndpoint *endpoint)
+{
+	struct stat st;
+
+	if (endpoint->server_public_key == NULL)
+		return;
+	if (stat(endpoint->server_public_key, &st) != 0 || access(endpoint->server_public_key, R_OK) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not read public key file \"%s\" of server \"%s\": %m",
+						endpoint->server_public_key, endpoint->server_name)));
+	if (!S_ISREG(st.st_mode))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("public key file \"%s\" of server \"%s\" is not a regular file",
+						endpoint->server_public_key, endpoint->server_name)));
+}
+
+static MysqlSession *
+session_create(const MysqlEndpoint *endpoint)
+{
+	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "cdc mysql session", ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(cxt);
+	MysqlSession *session = palloc0(sizeof(MysqlSession));
+	MysqlThreadConnect connect;
+
+	session->cxt = cxt;
+	session->site.stage = MYSQL_STAGE_CONNECT;
+	session->site.server_name = pstrdup(endpoint->server_name);
+	session->site.username = pstrdup(endpoint->username);
+	session->site.target = endpoint->socket
+		? psprintf("socket \"%s\"", endpoint->socket)
+		: psprintf("host \"%s\", port %d", endpoint->host, endpoint->port);
+	session->callback.func = session_context_cb;
+	session->callback.arg = session;
+	MemoryContextRegisterResetCallback(cxt, &session->callback);
+
+	fill_thread_connect(endpoint, &connect);
+	session->site.key_was_refused = !connect.use_tls && !connect.fetch_public_key &&
+		connect.server_public_key == NULL;
+	session->thread = mysql_thread_start(&connect, RING_SIZE);
+	if (session->thread == NULL)
+	{
+		int			save_errno = errno;
+
+		MemoryContextSwitchTo(old);
+		MemoryContextDelete(cxt);
+		errno = save_errno;
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				 errmsg("could not start the thread for source server \"%s\": %m", endpoint->server_name)));
+	}
+	for (int i = 0; i < EXTERNAL_FDS; i++)
+		ReserveExternalFD();
+	session->ring = mysql_thread_ring(session->thread);
+	dlist_push_tail(&open_sessions, &session->node);
+	MemoryContextSwitchTo(old);
+	return session;
+}
+
+/*
+ * Wait until the thread is logged in. The thread's own time-outs cover each
+ * step; this one covers their sum, name resolution included.
+ */
+static void
+wait_connected(MysqlSession *session, const MysqlEndpoint *endpoint)
+{
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), endpoint->connect_timeout * 1000L);
+	uint32		kind;
+	const uint8 *data;
+	size_t		len;
+
+	for (;;)
+	{
+		long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
+
+		/* a little longer than the library, whose message says more */
+		if (next_record(session, (int) left + 1000, UTIL_WAIT_SOURCE_CONNECT, &kind, &data, &len))
+			break;
+		if (GetCurrentTimestamp() > TimestampTzPlusMilliseconds(deadline, 1000))
+			ereport(ERROR,
+					(errcode(ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION),
+					 errmsg("could not connect to source server \"%s\"", endpoint->server_name),
+					 errdetail("No answer from %s within %d s.", session->site.target, endpoint->connect_timeout),
+					 errhint("Check host and port of the server's options, that the source runs, and what it listens on.")));
+	}
+	if (kind == MYSQL_RECORD_ERROR)
+		session_throw(session, data, len);
+	session->version = MemoryContextStrdup(session->cxt, (const char *) data);
+	session->site.stage = MYSQL_STAGE_QUERY;
+}
+
+/* "repl@%" -> 'repl'@'%', as GRANT wants it. */
+static char *
+quote_account(const char *account)
+{
+	const char *at = strrchr(account, '@');
+
+	if (at == NULL)
+		return mysql_quote_literal(account, strlen(account));
+	return psprintf("%s@%s", mysql_quote_literal(account, at - account),
+					mysql_quote_literal(at + 1, strlen(at + 1)));
+}
+
+/* Session variables that every use wants; the version decides what exists. */
+static void
+set_up_session(MysqlSession *session)
+{
+	bool		is_mariadb = strstr(session->version, "MariaDB") != NULL;
+	StringInfoData sql;
+	char	   *account;
+	int			major = 0;
+	int			minor = 0;
+	int			patch = 0;
+	MemoryContext old;
+
+	(void) sscanf(session->version, "%d.%d.%d", &major, &minor, &patch);
+	initStringInfo(&sql);
+	appendStringInfo(&sql,
+					 "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = '', "
+					 "net_write_timeout = %d, net_read_timeout = 600, wait_timeout = %d",
+					 SERVER_WRITE_TIMEOUT, SERVER_WRITE_TIMEOUT);
+	if (is_mariadb)
+		appendStringInfoString(&sql, ", max_statement_time = 0");
+	else
+		appendStringInfoString(&sql, ", max_execution_time = 0");
+	/* since 8.0.30: information_schema may hide generated primary keys, which the log does not */
+	if (!is_mariadb && (major > 8 || (major == 8 && (minor > 0 || patch >= 30))))
+		appendStringInfoString(&sql, ", show_gipk_in_create_table_and_information_schema = ON");
+	mysql_session_execute(session, sql.data);
+
+	account = mysql_session_scalar(session, "SELECT CURRENT_USER()");
+	old = MemoryContextSwitchTo(session->cxt);
+	session->site.account = account ? quote_account(account) : NULL;
+	MemoryContextSwitchTo(old);
+	pfree(sql.data);
+}
+
+MysqlSession *
+mysql_session_open(const MysqlEndpoint *endpoint)
+{
+	MysqlSession *session;
+
+	init_library();
+	check_key_file(endpoint);
+	session = session_create(endpoint);
+	PG_TRY();
+	{
+		wait_connected(session, endpoint);
+		set_up_session(session);
+	}
+	PG_CATCH();
+	{
+		mysql_session_close(session);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return session;
+}
+
+const char *
+mysql_session_version(const MysqlSession *session)
+{
+	return session->version;
+}
+
+const char *
+mysql_session_account(const MysqlSession *session)
+{
+	return session->site.account ? session->site.account : session->site.username;
+}
+
+const char *
+mysql_session_server_name(const MysqlSession *session)
+{
+	return session->site.server_name;
+}
+
+unsigned int
+mysql_session_last_errno(const MysqlSession *session)
+{
+	return session->last_errno >= 1000 ? session->last_errno : 0;
+}
+
+static void
+throw_out_of_memory(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("out of memory")));
+}
+
+static void
+check_usable(MysqlSession *session)
+{
+	if (session->state == SESSION_QUERY)
+		mysql_session_drain(session);
+	session->last_errno = 0;
+	if (session->state == SESSION_BROKEN)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONNECTION_FAILURE),
+				 errmsg("lost connection to source server \"%s\"", session->site.server_name)));
+	if (session->state != SESSION_IDLE)
+		elog(ERROR, "session to a source server is used for a dump");
+}
+
+void
+mysql_session_query(MysqlSession *session, const char *sql)
+{
+	check_usable(session);
+	if (!mysql_thread_query(session->thread, sql))
+		throw_out_of_memory();
+	session->state = SESSION_QUERY;
+}
+
+/* Make the arrays of the row large enough. */
+static void
+reserve_fields(MysqlSession *session, int nfields)
+{
+	if (nfields <= session->fields_allocated)
+		return;
+	if (session->values != NULL)
+	{
+		pfree(session->values);
+		pfree(session->lengths);
+	}
+	session->values = MemoryContextAlloc(session->cxt, sizeof(char *) * nfields);
+	session->lengths = MemoryContextAlloc(session->cxt, sizeof(uint32) * nfields);
+	session->fields_allocated = nfields;
+}
+
+bool
+mysql_session_fetch(MysqlSession *session, MysqlRow *row)
+{
+	const uint8 *data;
+	size_t		len;
+	uint32		kind;
+	uint32		nfields;
+	const uint32 *lengths;
+	const char *value;
+
+	if (session->state != SESSION_QUERY)
+		return false;
+	kind = wait_record(session, UTIL_WAIT_SOURCE_READ, &data, &len);
+	if (kind == MYSQL_RECORD_ERROR)
+		session_throw(session, data, len);
+	if (kind == MYSQL_RECORD_DONE)
+	{
+		session->state = SESSION_IDLE;
+		return false;
+	}
+
+	Assert(kind == MYSQL_RECORD_ROW);
+	lengths = (const uint32 *) data;
+	nfields = *lengths++;
+	reserve_fields(session, (int) nfields);
+	value = (const char *) (lengths + nfields);
+	for (uint32 i = 0; i < nfields; i++)
+	{
+		if (lengths[i] == MYSQL_ROW_NULL)
+		{
+			session->values[i] = NULL;
+			session->lengths[i] = 0;
+			continue;
+		}
+		session->values[i] = value;
+		session->lengths[i] = lengths[i];
+		value += lengths[i] + 1;
+	}
+	row->nfields = (int) nfields;
+	row->values = session->values;
+	row->lengths = session->lengths;
+	return true;
+}
+
+void
+mysql_session_drain(MysqlSession *session)
+{
+	MysqlRow	row;
+
+	while (mysql_session_fetch(session, &row))
+		;
+}
+
+void
+mysql_session_execute(MysqlSession *session, const char *sql)
+{
+	mysql_session_query(session, sql);
+	mysql_session_drain(session);
+}
+
+char *
+mysql_session_scalar(MysqlSession *session, const char *sql)
+{
+	MysqlRow	row;
+	char	   *result = NULL;
+
+	mysql_session_query(session, sql);
+	if (mysql_session_fetch(session, &row))
+	{
+		if (row.nfields > 0 && row.values[0] != NULL)
+			result = pnstrdup(row.values[0], row.lengths[0]);
+		mysql_session_drain(session);
+	}
+	return result;
+}
+
+char *
+mysql_quote_literal(const char *str, size_t len)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	appendStringInfoChar(&buf, '\'');
+	for (size_t i = 0; i < len; i++)
+	{
+		switch (str[i])
+		{
+			case '\0':
+				appendStringInfoString(&buf, "\\0");	/* a NUL would end the statement's text */
+				break;
+			case '\'':
+			case '\\':
+				appendStringInfoChar(&buf, str[i]);
+				/* FALLTHROUGH */
+			default:
+				appendStringInfoChar(&buf, str[i]);
+				break;
+		}
+	}
+	appendStringInfoChar(&buf, '\'');
+	return buf.data;
+}
+
+char *
+mysql_quote_identifier(const char *name)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	appendStringInfoChar(&buf, '`');
+	for (const char *p = name; *p; p++)
+	{
+		if (*p == '`')
+			appendStringInfoChar(&buf, '`');
+		appendStringInfoChar(&buf, *p);
+	}
+	appendStringInfoChar(&buf, '`');
+	return buf.data;
+}
+
+/*
+ * Tell the server what kind of replica this is. The checksum variables take the
+ * server's own setting, so that the log comes as it was written; without them
+ * it refuses a replica that it believes too old for checksums.
+ */
+static void
+announce_replica(MysqlSession *session, const MysqlDump *dump)
+{
+	StringInfoData sql;
+	int64		period = (int64) dump->heartbeat_interval * 1000000;
+
+	initStringInfo(&sql);
+	appendStringInfo(&sql,
+					 "SET @master_binlog_checksum = @@global.binlog_checksum, "
+					 "@source_binlog_checksum = @@global.binlog_checksum, "
+					 "@master_heartbeat_period = " INT64_FORMAT ", "
+					 "@source_heartbeat_period = " INT64_FORMAT, period, period);
+	if (dump->is_mariadb)
+	{
+		appendStringInfoString(&sql, ", @mariadb_slave_capability = 4");
+		if (!cdc_position_is_known(&dump->from))
+		{
+			const char *state = dump->gtid_state ? dump->gtid_state : "";
+
+			appendStringInfo(&sql,
+							 ", @slave_connect_state = %s, @slave_gtid_strict_mode = 1, "
+							 "@slave_gtid_ignore_duplicates = 0",
+							 mysql_quote_literal(state, strlen(state)));
+		}
+	}
+	else if (dump->replica_uuid != NULL)
+	{
+		char	   *uuid = mysql_quote_literal(dump->replica_uuid, strlen(dump->replica_uuid));
+
+		appendStringInfo(&sql, ", @slave_uuid = %s, @replica_uuid = %s", uuid, uuid);
+	}
+	mysql_session_execute(session, sql.data);
+	pfree(sql.data);
+}
+
+void
+mysql_session_start_dump(MysqlSession *session, const MysqlDump *dump)
+{
+	MysqlThreadDump request = {0};
+	bool		by_position = cdc_position_is_known(&dump->from);
+	char		text[CDC_POSITION_TEXT_MAX];
+	static unsigned char empty_set[8];	/* an encoded set without members */
+
+	check_usable(session);
+	if (by_position && dump->from.offset > PG_UINT32_MAX)
+		elog(ERROR, "dump by position above 4 GiB");
+	announce_replica(session, dump);
+
+	request.file = "";
+	request.offset = 4;
+	request.server_id = dump->server_id;
+	request.flags = DUMP_FLAG_NONE;
+	if (by_position)
+	{
+		request.file = (char *) dump->from.file;
+		request.offset = Max(dump->from.offset, 4);
+		cdc_position_format(&dump->from, text);
+		session->site.position = MemoryContextStrdup(session->cxt, text);
+	}
+	else
+	{
+		session->site.position = "what follows a set of GTIDs";
+		if (!dump->is_mariadb)
+		{
+			request.by_gtid = true;
+			request.gtid_set = dump->gtid_set ? unconstify(uint8 *, dump->gtid_set) : empty_set;
+			request.gtid_set_len = dump->gtid_set ? dump->gtid_set_len : sizeof(empty_set);
+		}
+	}
+	if (!mysql_thread_dump(session->thread, &request))
+		throw_out_of_memory();
+	session->state = SESSION_DUMP;
+	session->site.stage = MYSQL_STAGE_DUMP;
+	session->heartbeat_interval = dump->heartbeat_interval;
+	session->last_data = GetCurrentTimestamp();
+	session->data_since = false;
+	session->got_packet = false;
+}
+
+/*
+ * Nothing came: has the server been silent for too long? The clock is read only
+ * here, never per packet, so the limit may be passed by one more waiting time.
+ */
+static void
+check_silence(MysqlSession *session)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	long		limit = (long) MISSED_HEARTBEATS * session->heartbeat_interval;
+
+	if (session->data_since)
+	{
+		session->last_data = now;
+		session->data_since = false;
+		return;
+	}
+	if (!session->got_packet)
+		limit = Max(limit, FIRST_PACKET_TIMEOUT);
+	if (!TimestampDifferenceExceeds(session->last_data, now, (int) limit))
+		return;
+	session->state = SESSION_BROKEN;
+	ereport(ERROR,
+			(errcode(ERRCODE_CONNECTION_FAILURE),
+			 errmsg("lost connection to source server \"%s\"", session->site.server_name),
+			 errdetail("Nothing came for %ld ms, although the server should send a heartbeat every %d ms.",
+					   limit, session->heartbeat_interval)));
+}
+
+MysqlPacketResult
+mysql_session_packet(MysqlSession *session, int timeout_ms, const uint8 **data, size_t *len)
+{
+	uint32		kind;
+
+	if (unlikely(session->state != SESSION_DUMP))
+		ereport(ERROR,
+				(errcode(ERRCODE_CONNECTION_FAILURE),
+				 errmsg("lost connection to source server \"%s\"", session->site.server_name)));
+	if (!next_record(session, timeout_ms, UTIL_WAIT_SOURCE_READ, &kind, data, len))
+	{
+		check_silence(session);
+		return MYSQL_PACKET_TIMEOUT;
+	}
+	if (unlikely(kind == MYSQL_RECORD_ERROR))
+		session_throw(session, *data, *len);
+	Assert(kind == MYSQL_RECORD_PACKET);
+	session->data_since = true;
+	session->got_packet = true;
+	return MYSQL_PACKET_DATA;
+}

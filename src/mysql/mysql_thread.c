@@ -1,0 +1,831 @@
+/*-------------------------------------------------------------------------
+ *
+ * mysql_thread.c
+ *	  The helper thread that makes all calls of the client library.
+ *
+ * NOTES
+ *	  Stopping: an idle thread waits for a request and leaves at once. A busy
+ *	  one sits in a read or write of its socket, which shutdown() ends within
+ *	  milliseconds, TLS or not; or in the ring, which is stopped. Until the TCP
+ *	  connection stands there is no descriptor that we could shut down: then it
+ *	  is left behind and ends when name resolution or the connect time-out does.
+ *	  We keep a duplicate of the descriptor, because the library closes its own
+ *	  when a login fails, and the number may be somebody else's a moment later.
+ *
+ *	  The dump is read packet by packet with the library's public raw reader,
+ *	  never with mariadb_rpl_fetch: that one stops at log rotation and refuses
+ *	  compressed transactions of MySQL (seen in libmariadb 3.3.20 and 3.4.10).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "mysql/mysql_client.h"
+#include "mysql/mysql_thread.h"
+
+#ifdef MYSQL_CLIENT_IS_MARIADB
+#include <ma_pvio.h>
+#endif
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A server answers a login at once; the library's own limit for one packet, both ways. */
+#define CLIENT_MAX_PACKET (1024UL * 1024 * 1024)
+#define WRITE_TIMEOUT 60		/* s; what we send is small */
+#define THREAD_STACK (2 * 1024 * 1024)
+
+/*
+ * A file that can be opened and holds no key. libmariadb fetches the server's
+ * RSA key unasked when caching_sha2_password runs without TLS; naming an
+ * unusable file is the only way to stop it.
+ */
+#define NO_KEY_FILE "/dev/null"
+
+/*
+ * Ways to log in that never show the password itself to the server. The library
+ * would load others (mysql_clear_password, dialog) whenever a server asks.
+ */
+#define AUTH_PLUGINS "mysql_native_password,caching_sha2_password,sha256_password,client_ed25519,parsec,auth_gssapi_client"
+
+#define COM_BINLOG_DUMP_BYTE 0x12
+#define COM_BINLOG_DUMP_GTID_BYTE 0x1e
+
+typedef enum RequestKind
+{
+	REQUEST_NONE = 0,
+	REQUEST_QUERY,
+	REQUEST_DUMP
+} RequestKind;
+
+struct MysqlThread
+{
+	atomic_int	refs;
+	pthread_t	id;
+	MysqlRing  *ring;
+
+	pthread_mutex_t lock;		/* guards what follows */
+	pthread_cond_t changed;
+	bool		stopping;
+	bool		busy;			/* inside a library call that may block */
+	bool		finished;
+	int			fd;				/* our duplicate of the socket, -1: none yet */
+	RequestKind request;
+	char	   *sql;
+	MysqlThreadDump dump;
+
+	/* thread only */
+	bool		socket_noted;
+	MysqlThreadConnect connect;
+	MYSQL	   *mysql;
+};
+
+static atomic_bool any_abandoned;
+
+/* What runs in this thread; set only in ours. */
+static _Thread_local MysqlThread *current_thread;
+
+static void *thread_main(void *arg);
+
+#ifdef MYSQL_CLIENT_IS_MARIADB
+/* exported since libmariadb 3.0, but in no installed header */
+extern int	ma_pvio_register_callback(my_bool on, void (*callback) (int mode, MYSQL *mysql,
+																	 const unsigned char *buffer, size_t length));
+static void io_cb(int mode, MYSQL *mysql, const unsigned char *buffer, size_t length);
+#endif
+
+bool
+mysql_thread_init_library(void)
+{
+	if (mysql_library_init(0, NULL, NULL) != 0)
+		return false;
+#ifdef MYSQL_CLIENT_IS_MARIADB
+	(void) ma_pvio_register_callback(1, io_cb);
+#endif
+	return true;
+}
+
+bool
+mysql_thread_any_abandoned(void)
+{
+	return atomic_load(&any_abandoned);
+}
+
+/* Wipe and free a string that may be a secret. */
+static void
+free_secret(char *str)
+{
+	if (str != NULL)
+		explicit_bzero(str, strlen(str));
+	free(str);
+}
+
+static void
+free_connect(MysqlThreadConnect *connect)
+{
+	free(connect->host);
+	free(connect->socket);
+	free(connect->username);
+	free_secret(connect->password);
+	free(connect->ssl_ca);
+	free(connect->ssl_cert);
+	free(connect->ssl_key);
+	free(connect->server_public_key);
+	memset(connect, 0, sizeof(*connect));
+}
+
+static bool
+copy_string(char **dst, const char *src)
+{
+	*dst = NULL;
+	if (src == NULL)
+		return true;
+	*dst = strdup(src);
+	return *dst != NULL;
+}
+
+static bool
+copy_connect(MysqlThreadConnect *dst, const MysqlThreadConnect *src)
+{
+	bool		ok = true;
+
+	*dst = *src;
+	ok &= copy_string(&dst->host, src->host);
+	ok &= copy_string(&dst->socket, src->socket);
+	ok &= copy_string(&dst->username, src->username);
+	ok &= copy_string(&dst->password, src->password);
+	ok &= copy_string(&dst->ssl_ca, src->ssl_ca);
+	ok &= copy_string(&dst->ssl_cert, src->ssl_cert);
+	ok &= copy_string(&dst->ssl_key, src->ssl_key);
+	ok &= copy_string(&dst->server_public_key, src->server_public_key);
+	return ok;
+}
+
+static void
+unref(MysqlThread *thread)
+{
+	if (atomic_fetch_sub(&thread->refs, 1) != 1)
+		return;
+	free_connect(&thread->connect);
+	free(thread->sql);
+	free(thread->dump.file);
+	free(thread->dump.gtid_set);
+	if (thread->fd >= 0)
+		close(thread->fd);
+	if (thread->ring != NULL)
+		mysql_ring_free(thread->ring);
+	pthread_cond_destroy(&thread->changed);
+	pthread_mutex_destroy(&thread->lock);
+	free(thread);
+}
+
+static void
+init_condition(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+MysqlThread *
+mysql_thread_start(const MysqlThreadConnect *connect, size_t ring_size)
+{
+	MysqlThread *thread = calloc(1, sizeof(MysqlThread));
+	pthread_attr_t attr;
+	sigset_t	all;
+	sigset_t	old;
+	int			rc;
+
+	if (thread == NULL)
+		return NULL;
+	atomic_store(&thread->refs, 1);
+	pthread_mutex_init(&thread->lock, NULL);
+	init_condition(&thread->changed);
+	thread->fd = -1;
+	thread->busy = true;
+	thread->ring = mysql_ring_create(ring_size);
+	if (!copy_connect(&thread->connect, connect) || thread->ring == NULL)
+	{
+		unref(thread);
+		errno = ENOMEM;
+		return NULL;
+	}
+
+	/* The backend's handlers must never run in the thread. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, THREAD_STACK);
+	atomic_store(&thread->refs, 2);
+	rc = pthread_create(&thread->id, &attr, thread_main, thread);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc != 0)
+	{
+		atomic_store(&thread->refs, 1);
+		unref(thread);
+		errno = rc;
+		return NULL;
+	}
+	return thread;
+}
+
+MysqlRing *
+mysql_thread_ring(MysqlThread *thread)
+{
+	return thread->ring;
+}
+
+bool
+mysql_thread_query(MysqlThread *thread, const char *sql)
+{
+	char	   *copy = strdup(sql);
+
+	if (copy == NULL)
+		return false;
+	pthread_mutex_lock(&thread->lock);
+	free(thread->sql);
+	thread->sql = copy;
+	thread->request = REQUEST_QUERY;
+	pthread_cond_broadcast(&thread->changed);
+	pthread_mutex_unlock(&thread->lock);
+	return true;
+}
+
+bool
+mysql_thread_dump(MysqlThread *thread, const MysqlThreadDump *dump)
+{
+	MysqlThreadDump copy = *dump;
+
+	copy.file = strdup(dump->file);
+	copy.gtid_set = malloc(dump->gtid_set_len + 1);
+	if (copy.file == NULL || copy.gtid_set == NULL)
+	{
+		free(copy.file);
+		free(copy.gtid_set);
+		return false;
+	}
+	if (dump->gtid_set_len > 0)
+		memcpy(copy.gtid_set, dump->gtid_set, dump->gtid_set_len);
+	pthread_mutex_lock(&thread->lock);
+	thread->dump = copy;
+	thread->request = REQUEST_DUMP;
+	pthread_cond_broadcast(&thread->changed);
+	pthread_mutex_unlock(&thread->lock);
+	return true;
+}
+
+/* Wait for the end of the thread until timeout_ms from now; the lock is held. */
+static void
+wait_finished(MysqlThread *thread, int timeout_ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += timeout_ms / 1000;
+	until.tv_nsec += (long) (timeout_ms % 1000) * 1000000;
+	if (until.tv_nsec >= 1000000000)
+	{
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	while (!thread->finished)
+	{
+		if (pthread_cond_timedwait(&thread->changed, &thread->lock, &until) == ETIMEDOUT)
+			break;
+	}
+}
+
+bool
+mysql_thread_stop(MysqlThread *thread, int timeout_ms)
+{
+	bool		finished;
+
+	mysql_ring_stop(thread->ring);
+	pthread_mutex_lock(&thread->lock);
+	thread->stopping = true;
+	pthread_cond_broadcast(&thread->changed);
+
+	/* An idle thread says goodbye to the server; one that is in a call does not come back by itself. */
+	if (!thread->busy)
+		wait_finished(thread, timeout_ms / 2);
+	if (!thread->finished)
+	{
+		if (thread->fd >= 0)
+			shutdown(thread->fd, SHUT_RDWR);
+		wait_finished(thread, thread->busy ? timeout_ms : timeout_ms / 2);
+	}
+	finished = thread->finished;
+	pthread_mutex_unlock(&thread->lock);
+
+	if (finished)
+		pthread_join(thread->id, NULL);
+	else
+	{
+		atomic_store(&any_abandoned, true);
+		pthread_detach(thread->id);
+	}
+	unref(thread);
+	return finished;
+}
+
+/* ---- from here on everything runs in the thread ---- */
+
+static void
+put_error(MysqlThread *thread, unsigned int code, const char *sqlstate, const char *text)
+{
+	MysqlThreadError *error = mysql_ring_reserve(thread->ring, MYSQL_RECORD_ERROR, sizeof(MysqlThreadError));
+
+	if (error == NULL)
+		return;					/* stopped: nobody reads any more */
+	memset(error, 0, sizeof(*error));
+	error->code = code;
+	snprintf(error->sqlstate, sizeof(error->sqlstate), "%s", sqlstate);
+	snprintf(error->text, sizeof(error->text), "%s", text);
+	mysql_ring_publish(thread->ring);
+}
+
+static void
+put_library_error(MysqlThread *thread)
+{
+	put_error(thread, mysql_errno(thread->mysql), mysql_sqlstate(thread->mysql), mysql_error(thread->mysql));
+}
+
+/* reserve said no: because of a stop (then this does nothing), or of memory. */
+static void
+put_out_of_memory(MysqlThread *thread)
+{
+	if (!mysql_ring_is_stopped(thread->ring))
+		put_error(thread, MYSQL_THREAD_OUT_OF_MEMORY, "HY001", "out of memory");
+}
+
+static void
+put_done(MysqlThread *thread, const char *text)
+{
+	size_t		len = strlen(text) + 1;
+	void	   *data = mysql_ring_reserve(thread->ring, MYSQL_RECORD_DONE, len);
+
+	if (data == NULL)
+		return;
+	memcpy(data, text, len);
+	mysql_ring_publish(thread->ring);
+}
+
+static int
+client_socket(MYSQL *mysql)
+{
+#ifdef MYSQL_CLIENT_IS_MARIADB
+	return (int) mysql_get_socket(mysql);
+#else
+	return (int) mysql->net.fd;
+#endif
+}
+
+/* TLS and key options, which the two libraries spell differently. */
+static void
+set_security_options(MYSQL *mysql, const MysqlThreadConnect *connect)
+{
+	if (connect->use_tls)
+		mysql_ssl_set(mysql, connect->ssl_key, connect->ssl_cert, connect->ssl_ca, NULL, NULL);
+#ifdef MYSQL_CLIENT_IS_MARIADB
+	{
+		my_bool		enforce = connect->use_tls;
+		my_bool		verify = connect->verify_host;
+
+		mysql_optionsv(mysql, MYSQL_OPT_SSL_ENFORCE, &enforce);
+		mysql_optionsv(mysql, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
+	}
+
+	/* also with TLS, which somebody on the way may have struck from the greeting */
+	if (connect->server_public_key != NULL)
+		mysql_optionsv(mysql, MYSQL_SERVER_PUBLIC_KEY, connect->server_public_key);
+	else if (!connect->fetch_public_key)
+		mysql_optionsv(mysql, MYSQL_SERVER_PUBLIC_KEY, NO_KEY_FILE);
+	mysql_optionsv(mysql, MARIADB_OPT_RESTRICTED_AUTH, AUTH_PLUGINS);
+#else
+	{
+		unsigned int mode = SSL_MODE_DISABLED;
+		bool		fetch = !connect->use_tls && connect->fetch_public_key;
+
+		if (connect->use_tls)
+			mode = connect->verify_host ? SSL_MODE_VERIFY_IDENTITY
+				: connect->verify_chain ? SSL_MODE_VERIFY_CA : SSL_MODE_REQUIRED;
+		mysql_options(mysql, MYSQL_OPT_SSL_MODE, &mode);
+		if (connect->server_public_key != NULL)
+			mysql_options(mysql, MYSQL_SERVER_PUBLIC_KEY, connect->server_public_key);
+		mysql_options(mysql, MYSQL_OPT_GET_SERVER_PUBLIC_KEY, &fetch);
+	}
+#endif
+}
+
+/* Keep a duplicate of the socket, so that mysql_thread_stop can shut it down. */
+static void
+note_socket(MysqlThread *thread)
+{
+	int			fd = client_socket(thread->mysql);
+
+	if (fd < 0)
+		return;
+	pthread_mutex_lock(&thread->lock);
+	if (thread->fd < 0)
+		thread->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	/* the stop came before there was anything to shut down */
+	if (thread->stopping && thread->fd >= 0)
+		shutdown(thread->fd, SHUT_RDWR);
+	pthread_mutex_unlock(&thread->lock);
+}
+
+#ifdef MYSQL_CLIENT_IS_MARIADB
+
+/*
+ * The library calls this after every read and write. The first one, the
+ * server's greeting, is the earliest moment to learn the descriptor, long
+ * before mysql_real_connect returns.
+ */
+static void
+io_cb(int mode, MYSQL *mysql, const unsigned char *buffer, size_t length)
+{
+	MysqlThread *thread = current_thread;
+
+	(void) mode;
+	(void) buffer;
+	(void) length;
+	if (thread != NULL && !thread->socket_noted && thread->mysql == mysql)
+	{
+		thread->socket_noted = true;
+		note_socket(thread);
+	}
+}
+
+#endif
+
+/*
+ * No read time-out: a query or an idle log may be silent for long, and with TLS
+ * libmariadb 3.3.20 takes the seconds of MYSQL_OPT_READ_TIMEOUT for
+ * milliseconds. The backend bounds the login; later, dead peers are found by
+ * keep-alive probes and by missing heartbeats.
+ */
+static void
+set_keepalive(MYSQL *mysql)
+{
+	int			fd = client_socket(mysql);
+	int			on = 1;
+	int			idle = 30;
+	int			interval = 10;
+	int			count = 3;
+
+	if (fd < 0)
+		return;
+	/* these fail on a Unix-domain socket, where they are not needed */
+	(void) setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	(void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	(void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+	(void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+}
+
+static bool
+connect_server(MysqlThread *thread)
+{
+	const MysqlThreadConnect *connect = &thread->connect;
+	MYSQL	   *mysql = mysql_init(NULL);
+	unsigned int protocol = connect->socket ? MYSQL_PROTOCOL_SOCKET : MYSQL_PROTOCOL_TCP;
+	unsigned int local_infile = 0;
+	unsigned int write_timeout = WRITE_TIMEOUT;
+	unsigned long max_packet = CLIENT_MAX_PACKET;
+
+	thread->mysql = mysql;
+	if (mysql == NULL)
+	{
+		put_error(thread, MYSQL_THREAD_OUT_OF_MEMORY, "HY001", "out of memory");
+		return false;
+	}
+	mysql_options(mysql, MYSQL_OPT_PROTOCOL, &protocol);
+	mysql_options(mysql, MYSQL_OPT_LOCAL_INFILE, &local_infile);
+	mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect->connect_timeout);
+	mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &write_timeout);
+	mysql_options(mysql, MYSQL_OPT_MAX_ALLOWED_PACKET, &max_packet);
+	mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+	mysql_options4(mysql, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", "cdc_bridge");
+	set_security_options(mysql, connect);
+
+	if (mysql_real_connect(mysql, connect->socket ? NULL : connect->host, connect->username,
+						   connect->password ? connect->password : "", NULL,
+						   (unsigned int) connect->port, connect->socket, 0) == NULL)
+	{
+		put_library_error(thread);
+		return false;
+	}
+	/* libmariadb goes on without TLS when the server has none, MYSQL_OPT_SSL_ENFORCE or not (3.3.20) */
+	if (connect->use_tls && mysql_get_ssl_cipher(mysql) == NULL)
+	{
+		put_error(thread, CR_SSL_CONNECTION_ERROR, "HY000", "the server does not offer TLS");
+		return false;
+	}
+	free_connect(&thread->connect);
+	note_socket(thread);
+	set_keepalive(mysql);
+	return true;
+}
+
+/* Hand one row over. */
+static bool
+put_row(MysqlThread *thread, MYSQL_ROW row, const unsigned long *lengths, unsigned int nfields)
+{
+	size_t		size = sizeof(uint32_t) * (1 + (size_t) nfields);
+	uint32_t   *out;
+	char	   *data;
+
+	for (unsigned int i = 0; i < nfields; i++)
+	{
+		if (row[i] != NULL)
+			size += lengths[i] + 1;
+	}
+	out = mysql_ring_reserve(thread->ring, MYSQL_RECORD_ROW, size);
+	if (out == NULL)
+		return false;
+	*out++ = nfields;
+	data = (char *) (out + nfields);
+	for (unsigned int i = 0; i < nfields; i++)
+	{
+		if (row[i] == NULL)
+		{
+			out[i] = MYSQL_ROW_NULL;
+			continue;
+		}
+		out[i] = (uint32_t) lengths[i];
+		memcpy(data, row[i], lengths[i]);
+		data[lengths[i]] = '\0';
+		data += lengths[i] + 1;
+	}
+	mysql_ring_publish(thread->ring);
+	return true;
+}
+
+static void
+run_query(MysqlThread *thread, const char *sql)
+{
+	MYSQL	   *mysql = thread->mysql;
+	MYSQL_RES  *result;
+	MYSQL_ROW	row;
+	unsigned int nfields;
+	bool		stopped = false;
+
+	if (mysql_real_query(mysql, sql, strlen(sql)) != 0)
+	{
+		put_library_error(thread);
+		return;
+	}
+	result = mysql_use_result(mysql);
+	if (result == NULL)
+	{
+		if (mysql_errno(mysql) != 0)
+			put_library_error(thread);
+		else
+			put_done(thread, "");
+		return;
+	}
+	nfields = mysql_num_fields(result);
+	while (!stopped && (row = mysql_fetch_row(result)) != NULL)
+	{
+		const unsigned long *lengths = mysql_fetch_lengths(result);
+
+		stopped = !put_row(thread, row, lengths, nfields);
+	}
+	if (stopped)
+	{
+		/*
+		 * mysql_free_result would read all the rest first. Nobody wants it: cut
+		 * the connection.
+		 */
+		put_out_of_memory(thread);
+		shutdown(client_socket(mysql), SHUT_RDWR);
+	}
+	else if (mysql_errno(mysql) != 0)
+		put_library_error(thread);
+	else
+		put_done(thread, "");
+	mysql_free_result(result);
+}
+
+static bool
+put_packet(MysqlThread *thread, const unsigned char *event, size_t len)
+{
+	void	   *data = mysql_ring_reserve(thread->ring, MYSQL_RECORD_PACKET, len);
+
+	if (data == NULL)
+	{
+		put_out_of_memory(thread);
+		return false;
+	}
+	memcpy(data, event, len);
+	mysql_ring_publish(thread->ring);
+	return true;
+}
+
+#ifdef MYSQL_CLIENT_IS_MARIADB
+
+static unsigned char *
+store_uint(unsigned char *p, uint64_t value, int nbytes)
+{
+	for (int i = 0; i < nbytes; i++)
+		*p++ = (unsigned char) (value >> (8 * i));
+	return p;
+}
+
+/* Send COM_BINLOG_DUMP or COM_BINLOG_DUMP_GTID. */
+static bool
+send_dump(MysqlThread *thread, const MysqlThreadDump *dump)
+{
+	size_t		file_len = strlen(dump->file);
+	unsigned char *command = malloc(64 + file_len + dump->gtid_set_len);
+	unsigned char *p = command;
+	int			code = dump->by_gtid ? COM_BINLOG_DUMP_GTID_BYTE : COM_BINLOG_DUMP_BYTE;
+	int			rc;
+
+	if (command == NULL)
+	{
+		put_error(thread, MYSQL_THREAD_OUT_OF_MEMORY, "HY001", "out of memory");
+		return false;
+	}
+	if (dump->by_gtid)
+	{
+		p = store_uint(p, dump->flags, 2);
+		p = store_uint(p, dump->server_id, 4);
+		p = store_uint(p, file_len, 4);
+		memcpy(p, dump->file, file_len);
+		p += file_len;
+		p = store_uint(p, dump->offset, 8);
+		p = store_uint(p, dump->gtid_set_len, 4);
+		memcpy(p, dump->gtid_set, dump->gtid_set_len);
+		p += dump->gtid_set_len;
+	}
+	else
+	{
+		p = store_uint(p, dump->offset, 4);
+		p = store_uint(p, dump->flags, 2);
+		p = store_uint(p, dump->server_id, 4);
+		memcpy(p, dump->file, file_len);
+		p += file_len;
+	}
+	rc = thread->mysql->methods->db_command(thread->mysql, (enum enum_server_command) code,
+											(const char *) command, (size_t) (p - command), 1, NULL);
+	free(command);
+	if (rc != 0)
+		put_library_error(thread);
+	return rc == 0;
+}
+
+static void
+run_dump(MysqlThread *thread, const MysqlThreadDump *dump)
+{
+	MYSQL	   *mysql = thread->mysql;
+
+	if (!send_dump(thread, dump))
+		return;
+	for (;;)
+	{
+		unsigned long len = mysql_net_read_packet(mysql);
+		const unsigned char *data = mysql->net.read_pos;
+
+		if (len == packet_error)
+		{
+			put_library_error(thread);
+			return;
+		}
+		if (len == 0 || data[0] != 0)
+		{
+			put_error(thread, MYSQL_THREAD_END_OF_STREAM, "08006", "the server ended the binary log dump");
+			return;
+		}
+		if (!put_packet(thread, data + 1, len - 1))
+			return;
+	}
+}
+
+#else							/* libmysqlclient */
+
+static void
+run_dump(MysqlThread *thread, const MysqlThreadDump *dump)
+{
+	MYSQL	   *mysql = thread->mysql;
+	MYSQL_RPL	rpl;
+
+	memset(&rpl, 0, sizeof(rpl));
+	rpl.file_name = dump->file;
+	rpl.file_name_length = strlen(dump->file);
+	rpl.start_position = dump->offset;
+	rpl.server_id = dump->server_id;
+	rpl.flags = dump->flags;
+	if (dump->by_gtid)
+	{
+		rpl.flags |= MYSQL_RPL_GTID;
+		rpl.gtid_set_encoded_size = dump->gtid_set_len;
+		rpl.gtid_set_arg = dump->gtid_set;
+	}
+	if (mysql_binlog_open(mysql, &rpl) != 0)
+	{
+		put_library_error(thread);
+		return;
+	}
+	for (;;)
+	{
+		if (mysql_binlog_fetch(mysql, &rpl) != 0)
+		{
+			put_library_error(thread);
+			return;
+		}
+		if (rpl.size == 0)
+		{
+			put_error(thread, MYSQL_THREAD_END_OF_STREAM, "08006", "the server ended the binary log dump");
+			return;
+		}
+		if (!put_packet(thread, rpl.buffer + 1, rpl.size - 1))
+			return;
+	}
+}
+
+#endif
+
+/* Next request, or REQUEST_NONE when the thread shall end. Waiting counts as idle. */
+static RequestKind
+wait_for_request(MysqlThread *thread, char **sql, MysqlThreadDump *dump)
+{
+	RequestKind request;
+
+	pthread_mutex_lock(&thread->lock);
+	thread->busy = false;
+	while (thread->request == REQUEST_NONE && !thread->stopping)
+		pthread_cond_wait(&thread->changed, &thread->lock);
+	request = thread->stopping ? REQUEST_NONE : thread->request;
+	thread->request = REQUEST_NONE;
+	if (request == REQUEST_QUERY)
+	{
+		*sql = thread->sql;
+		thread->sql = NULL;
+	}
+	else if (request == REQUEST_DUMP)
+		*dump = thread->dump;	/* stays with the state, which frees it */
+	thread->busy = (request != REQUEST_NONE);
+	pthread_mutex_unlock(&thread->lock);
+	return request;
+}
+
+static void
+serve_requests(MysqlThread *thread)
+{
+	RequestKind request;
+	char	   *sql = NULL;
+	MysqlThreadDump dump = {0};
+
+	while ((request = wait_for_request(thread, &sql, &dump)) != REQUEST_NONE)
+	{
+		if (request == REQUEST_QUERY)
+		{
+			run_query(thread, sql);
+			free(sql);
+		}
+		else
+		{
+			run_dump(thread, &dump);
+			break;				/* the connection is of no use after a dump */
+		}
+	}
+}
+
+static void *
+thread_main(void *arg)
+{
+	MysqlThread *thread = arg;
+
+	current_thread = thread;
+	mysql_thread_init();
+	if (connect_server(thread))
+	{
+		put_done(thread, mysql_get_server_info(thread->mysql));
+		serve_requests(thread);
+	}
+	current_thread = NULL;
+	if (thread->mysql != NULL)
+		mysql_close(thread->mysql);
+	mysql_thread_end();
+
+	pthread_mutex_lock(&thread->lock);
+	thread->finished = true;
+	pthread_cond_broadcast(&thread->changed);
+	pthread_mutex_unlock(&thread->lock);
+	unref(thread);
+	return NULL;
+}

@@ -1,0 +1,258 @@
+/*-------------------------------------------------------------------------
+ *
+ * ingest_worker.c
+ *	  One per incoming pipeline: follows the source and applies what it says.
+ *
+ * NOTES
+ *	  source next -> apply event -> flush, in one loop. The source is opened at
+ *	  the position that is durable, and opened again there whenever the apply
+ *	  side undid what was open (APPLY_REWIND). When the source has nothing more
+ *	  to say for the moment, what is open is committed at once, so an idle stream
+ *	  is visible within milliseconds; under load the apply side's bounds decide.
+ *	  Between flushes the worker looks whether tables can be handed over from the
+ *	  snapshot to the stream.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+#include "apply/apply.h"
+#include "pipeline/worker.h"
+#include "snapshot/snapshot.h"
+#include "source/source.h"
+
+/* How long one wait for the source lasts; shorter while a hand-over is near. */
+#define IDLE_WAIT_MS 1000
+#define HAND_OVER_WAIT_MS 50
+
+typedef struct Ingest
+{
+	Worker	   *worker;
+	CatalogPositionLog *log;
+	Apply	   *apply;
+	CdcSource  *source;
+	int			pending;		/* tables not handed over yet */
+	bool		healthy;		/* failures were forgotten */
+	bool		said_state;		/* the pipeline's state was written since the source was opened */
+	TimestampTz handed_over_at; /* last look */
+	TimestampTz event_at;		/* last word of the source */
+	TimestampTz idle_at;		/* the source last had nothing more */
+} Ingest;
+
+static void
+publish_table(void *arg, int32 table_id, const ApplyTableStats *delta)
+{
+	Ingest	   *ingest = arg;
+	ShmemTableStat stat = {
+		.inserts = delta->inserts,
+		.updates = delta->updates,
+		.deletes = delta->deletes,
+		.conflicts = delta->conflicts,
+		.last_change_at = GetCurrentTimestamp(),
+	};
+
+	shmem_table_stat_add(ingest->worker->pipeline_id, table_id, &stat);
+}
+
+static void
+publish(Ingest *ingest)
+{
+	ShmemPipeline *slot = ingest->worker->slot;
+	const ApplyStats *stats = apply_stats(ingest->apply);
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	slot->transactions = stats->transactions;
+	slot->changes = stats->changes;
+	slot->bytes = stats->bytes;
+	slot->flushes = stats->flushes;
+	slot->source_time_us = stats->source_time_us;
+	slot->last_event_at = ingest->event_at;
+	slot->caught_up_at = ingest->idle_at;
+	slot->durable = apply_durable(ingest->apply)->position;
+	slot->streamed = *apply_streamed(ingest->apply);
+	if (!ingest->healthy)
+	{
+		/* the first event after a start shows that the connection works */
+		ingest->healthy = ingest->event_at != 0;
+		if (ingest->healthy)
+			slot->workers[SHMEM_INGEST].failures = 0;
+	}
+	LWLockRelease(shmem->lock);
+}
+
+/* Ask the manager for a snapshot worker. */
+static void
+want_snapshot_worker(Ingest *ingest)
+{
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	ingest->worker->slot->snapshot_wanted = true;
+	LWLockRelease(shmem->lock);
+	shmem_wake_database(MyDatabaseId);
+}
+
+static void
+say_state(Ingest *ingest)
+{
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	catalog_pipeline_set_state(ingest->worker->pipeline_id,
+							   ingest->pending > 0 ? CATALOG_PIPELINE_SNAPSHOT : CATALOG_PIPELINE_STREAMING,
+							   NULL, NULL);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	ingest->said_state = true;
+
+	pgstat_report_activity(STATE_RUNNING,
+						   psprintf("%s pipeline %s",
+									ingest->pending > 0 ? "snapshot of" : "streaming",
+									ingest->worker->pipeline->name));
+}
+
+/* A pipeline whose tables are all stopped has nothing left to do. */
+static void
+check_tables_left(Ingest *ingest)
+{
+	int			total;
+	int			pending;
+	int			stopped;
+
+	apply_count_tables(ingest->apply, &total, &pending, &stopped);
+	ingest->pending = pending;
+	if (stopped == total)
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_TABLE_CHANGED),
+				 errmsg("all tables of pipeline \"%s\" are stopped", ingest->worker->pipeline->name),
+				 errdetail_plural("It has %d table.", "It has %d tables.", total, total),
+				 errhint("pg_stat_cdc_table shows the reason of each.")));
+}
+
+/* Hand over what can be; outside a transaction. */
+static void
+hand_over(Ingest *ingest, TimestampTz now)
+{
+	int			before = ingest->pending;
+	int			pending;
+	int			n;
+
+	ingest->handed_over_at = now;
+	n = snapshot_hand_over(ingest->worker->pipeline_id,
+						   &apply_durable(ingest->apply)->position, &pending);
+	if (n == 0 && pending == before)
+		return;
+
+	apply_reload_tables(ingest->apply);
+	check_tables_left(ingest);
+	if (ingest->pending == 0)
+		say_state(ingest);
+}
+
+/*
+ * The loop over events, until a rewind. Flushes whenever the source falls
+ * silent or the apply side's bounds are reached.
+ */
+static void
+follow(Ingest *ingest)
+{
+	bool		wait = false;
+
+	for (;;)
+	{
+		CdcEvent	event;
+		CdcSourceResult result;
+		TimestampTz now;
+
+		worker_check_interrupts();
+
+		result = cdc_source_next(ingest->source,
+								 !wait ? 0 : ingest->pending > 0 ? HAND_OVER_WAIT_MS : IDLE_WAIT_MS,
+								 &event);
+		if (result == CDC_SOURCE_EVENT)
+		{
+			wait = false;
+			if (apply_event(ingest->apply, &event) == APPLY_REWIND)
+				return;
+			if (!apply_flush_due(ingest->apply))
+				continue;
+			apply_flush(ingest->apply, false);
+			now = GetCurrentTimestamp();
+			ingest->event_at = now;
+		}
+		else
+		{
+			now = GetCurrentTimestamp();
+			if (!wait)
+				ingest->event_at = now;
+			apply_flush(ingest->apply, ingest->pending > 0);
+			ingest->idle_at = now;
+			wait = true;
+		}
+
+		cdc_source_ack(ingest->source, &apply_durable(ingest->apply)->position);
+		if (!ingest->said_state)
+			say_state(ingest);
+		if (ingest->pending > 0 && !IsTransactionState() &&
+			TimestampDifferenceExceeds(ingest->handed_over_at, now, HAND_OVER_WAIT_MS))
+			hand_over(ingest, now);
+		publish(ingest);
+	}
+}
+
+static void
+ingest_run(Worker *worker)
+{
+	Ingest		ingest = {.worker = worker};
+	MemoryContext stream_cxt;
+
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	ingest.log = catalog_position_log_open(worker->pipeline_id, worker->cxt);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(worker->cxt);
+
+	pgstat_report_activity(STATE_RUNNING, psprintf("starting pipeline %s", worker->pipeline->name));
+
+	if (catalog_position_log_current(ingest.log) == NULL)
+		snapshot_prepare(worker->pipeline, worker->endpoint, ingest.log);
+
+	ingest.apply = apply_create(worker->pipeline, ingest.log, publish_table, &ingest);
+	check_tables_left(&ingest);
+	if (ingest.pending > 0)
+		want_snapshot_worker(&ingest);
+
+	stream_cxt = AllocSetContextCreate(worker->cxt, "cdc stream", ALLOCSET_DEFAULT_SIZES);
+	for (;;)
+	{
+		const CatalogPosition *durable = apply_durable(ingest.apply);
+		CdcSourceStart start = {
+			.identity = durable->identity,
+			.position = durable->position,
+			.gtids = durable->gtids,
+		};
+
+		MemoryContextSwitchTo(stream_cxt);
+		ingest.source = source_mysql_create(worker->endpoint, worker->pipeline_id,
+											apply_want_table, ingest.apply);
+		cdc_source_open(ingest.source, &start);
+		publish(&ingest);
+		follow(&ingest);
+		cdc_source_close(ingest.source);
+		MemoryContextSwitchTo(worker->cxt);
+		MemoryContextReset(stream_cxt);
+		check_tables_left(&ingest);
+	}
+}
+
+void
+cdc_ingest_main(Datum arg)
+{
+	worker_main(SHMEM_INGEST, ingest_run);
+}

@@ -1,0 +1,421 @@
+/*-------------------------------------------------------------------------
+ *
+ * manager.c
+ *	  One per database with running pipelines: starts, stops and restarts their
+ *	  workers.
+ *
+ * NOTES
+ *	  The manager reads what should run from the catalog and what does run from
+ *	  shared memory, and closes the gap. It holds no transaction while it waits.
+ *	  It is woken by SQL functions at commit, by workers that end, and looks by
+ *	  itself every ten seconds. With nothing that should run it exits; the
+ *	  launcher starts a new one when it is needed.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "catalog/pg_authid.h"
+#include "commands/extension.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/proc.h"
+#include "tcop/tcopprot.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+#include "catalog/catalog.h"
+#include "compat/pg_compat.h"
+#include "pipeline/worker.h"
+#include "util/util_wait.h"
+
+#define MANAGER_NAP_MS 10000
+
+/* A worker that was asked for, until it has ended. */
+typedef struct WorkerHandle
+{
+	int32		pipeline_id;
+	ShmemWorkerKind kind;
+	BackgroundWorkerHandle *handle;
+} WorkerHandle;
+
+static List *workers = NIL;		/* of WorkerHandle *, in TopMemoryContext */
+
+/* Take the database's place; quietly ends the process when it is taken or blocked. */
+static void
+claim_database(Oid database)
+{
+	ShmemDatabase *slot;
+	bool		claimed = false;
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	slot = shmem_database_slot(database, false);
+	if (slot != NULL && slot->manager_pid == 0 && slot->blocked_by == 0)
+	{
+		slot->manager_pid = MyProcPid;
+		slot->manager_latch = MyLatch;
+		claimed = true;
+	}
+	LWLockRelease(shmem->lock);
+	if (!claimed)
+		proc_exit(0);
+}
+
+static void
+manager_exit(int code, Datum arg)
+{
+	ShmemDatabase *slot;
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	slot = shmem_database_slot(DatumGetObjectId(arg), false);
+	if (slot != NULL && slot->manager_pid == MyProcPid)
+	{
+		slot->manager_pid = 0;
+		slot->manager_latch = NULL;
+	}
+	if (shmem->launcher_latch != NULL)
+		SetLatch(shmem->launcher_latch);
+	LWLockRelease(shmem->lock);
+}
+
+/* Pipelines of this database; false when the extension is not there. */
+static bool
+read_pipelines(List **pipelines)
+{
+	MemoryContext keep = CurrentMemoryContext;
+	bool		installed;
+
+	*pipelines = NIL;
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	installed = OidIsValid(get_extension_oid("cdc_bridge", true));
+	if (installed)
+	{
+		MemoryContext old = MemoryContextSwitchTo(keep);
+
+		*pipelines = catalog_pipeline_list();
+		MemoryContextSwitchTo(old);
+	}
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(keep);
+	return installed;
+}
+
+static void
+reap_workers(void)
+{
+	ListCell   *lc;
+
+	foreach(lc, workers)
+	{
+		WorkerHandle *h = lfirst(lc);
+		pid_t		pid;
+
+		if (GetBackgroundWorkerPid(h->handle, &pid) == BGWH_STOPPED)
+		{
+			workers = foreach_delete_current(workers, lc);
+			pfree(h->handle);
+			pfree(h);
+		}
+	}
+}
+
+static bool
+worker_is_under_way(int32 pipeline_id, ShmemWorkerKind kind)
+{
+	ListCell   *lc;
+
+	foreach(lc, workers)
+	{
+		WorkerHandle *h = lfirst(lc);
+
+		if (h->pipeline_id == pipeline_id && h->kind == kind)
+			return true;
+	}
+	return false;
+}
+
+/* Show a failure that kept a worker from starting, and plan the next attempt. */
+static void
+report_not_started(const CatalogPipeline *pipeline, ShmemWorkerKind kind, int sqlstate,
+				   const char *message, const char *detail, const char *hint)
+{
+	UtilErrorInfo info = {
+		.sqlstate = sqlstate,
+		.message = unconstify(char *, message),
+		.detail = unconstify(char *, detail),
+		.hint = unconstify(char *, hint),
+	};
+	ShmemPipeline *slot;
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	slot = shmem_pipeline_slot(MyDatabaseId, pipeline->id, false);
+	if (slot != NULL)
+	{
+		ShmemWorker *place = &slot->workers[kind];
+
+		place->failures++;
+		place->retry_at = worker_retry_at(UTIL_ERROR_CONFIGURATION, place->failures,
+										  GetCurrentTimestamp());
+	}
+	LWLockRelease(shmem->lock);
+
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	catalog_pipeline_set_state(pipeline->id,
+							   kind == SHMEM_INGEST ? CATALOG_PIPELINE_RETRYING : CATALOG_PIPELINE_SNAPSHOT,
+							   &info, NULL);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+}
+
+/* Could a worker connect as the owner? If not, say what is missing: a failed connection could not. */
+static bool
+owner_can_connect(const CatalogPipeline *pipeline)
+{
+	HeapTuple	tuple;
+	bool		exists;
+	bool		can_login = false;
+	bool		can_connect = false;
+	char	   *name = NULL;
+	MemoryContext keep = CurrentMemoryContext;
+
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	tuple = SearchSysCache1(AUTHOID, ObjectIdGetDatum(pipeline->owner));
+	exists = HeapTupleIsValid(tuple);
+	if (exists)
+	{
+		Form_pg_authid form = (Form_pg_authid) GETSTRUCT(tuple);
+
+		can_login = form->rolcanlogin || !CDC_NEEDS_ROLE_LOGIN;
+		can_connect = cdc_database_connect(MyDatabaseId, pipeline->owner);
+		name = MemoryContextStrdup(keep, NameStr(form->rolname));
+		ReleaseSysCache(tuple);
+	}
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(keep);
+
+	if (exists && can_login && can_connect)
+		return true;
+
+	if (!exists)
+		report_not_started(pipeline, SHMEM_INGEST, ERRCODE_UNDEFINED_OBJECT,
+						   psprintf("the owner of pipeline \"%s\" does not exist any more", pipeline->name),
+						   psprintf("Its role had the OID %u.", pipeline->owner),
+						   "Drop the pipeline with cdc_drop_pipeline() and make it anew as another role.");
+	else if (!can_login)
+		report_not_started(pipeline, SHMEM_INGEST, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
+						   psprintf("role \"%s\" is not permitted to log in", name),
+						   "Workers connect as the pipeline's owner; before PostgreSQL 17 that role needs LOGIN.",
+						   psprintf("Run ALTER ROLE \"%s\" LOGIN.", name));
+	else
+		report_not_started(pipeline, SHMEM_INGEST, ERRCODE_INSUFFICIENT_PRIVILEGE,
+						   psprintf("role \"%s\" has no CONNECT privilege on this database", name),
+						   "Workers connect as the pipeline's owner.",
+						   psprintf("Run GRANT CONNECT ON DATABASE ... TO \"%s\".", name));
+	return false;
+}
+
+/* Start one worker of a pipeline. */
+static void
+start_worker(const CatalogPipeline *pipeline, ShmemWorkerKind kind)
+{
+	WorkerHandle *h;
+	MemoryContext old;
+	bool		started;
+
+	if (!owner_can_connect(pipeline))
+		return;
+
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	h = palloc0(sizeof(WorkerHandle));
+	h->pipeline_id = pipeline->id;
+	h->kind = kind;
+	started = worker_register(MyDatabaseId, pipeline->id, pipeline->owner, kind, &h->handle);
+	if (started)
+		workers = lappend(workers, h);
+	else
+		pfree(h);
+	MemoryContextSwitchTo(old);
+
+	if (!started)
+		report_not_started(pipeline, kind, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+						   "no free background worker slot",
+						   psprintf("max_worker_processes is %d, and all of them are in use.", max_worker_processes),
+						   psprintf("Run ALTER SYSTEM SET max_worker_processes = %d and restart the server.",
+									max_worker_processes + 8));
+}
+
+/*
+ * Close the gap for one pipeline. Returns whether it should run; shortens *nap to
+ * the next planned attempt.
+ */
+static bool
+look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
+{
+	bool		should_run = pipeline->enabled && pipeline->state != CATALOG_PIPELINE_FAILED;
+	bool		start[SHMEM_WORKER_KINDS] = {false, false};
+	bool		full = false;
+	ShmemPipeline *slot;
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	slot = shmem_pipeline_slot(MyDatabaseId, pipeline->id, should_run);
+	if (slot == NULL)
+		full = should_run;
+	else
+	{
+		slot->owner = pipeline->owner;
+		for (int kind = 0; kind < SHMEM_WORKER_KINDS; kind++)
+		{
+			ShmemWorker *place = &slot->workers[kind];
+
+			if (!should_run)
+			{
+				/* the ingest worker of a failed pipeline is about to end by itself */
+				if (place->pid != 0 && (!pipeline->enabled || kind != SHMEM_INGEST))
+					kill(place->pid, SIGTERM);
+				place->failures = 0;
+				place->retry_at = 0;
+				continue;
+			}
+			if (place->pid != 0 || worker_is_under_way(pipeline->id, kind))
+				continue;
+			if (kind == SHMEM_SNAPSHOT &&
+				(!slot->snapshot_wanted || slot->workers[SHMEM_INGEST].pid == 0))
+				continue;
+			if (place->retry_at > now)
+				*nap = Min(*nap, TimestampDifferenceMilliseconds(now, place->retry_at) + 1);
+			else
+				start[kind] = true;
+		}
+	}
+	LWLockRelease(shmem->lock);
+
+	for (int kind = 0; kind < SHMEM_WORKER_KINDS; kind++)
+	{
+		if (start[kind])
+			start_worker(pipeline, kind);
+	}
+	if (full)
+		report_not_started(pipeline, SHMEM_INGEST, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+						   "too many running pipelines",
+						   psprintf("cdc_bridge.max_pipelines is %d.", shmem_max_pipelines),
+						   "Increase \"cdc_bridge.max_pipelines\" and restart the server.");
+	return should_run;
+}
+
+/* Stop workers and free slots of pipelines that do not exist any more; true while some still run. */
+static bool
+clear_dropped(List *pipelines)
+{
+	bool		running = false;
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < shmem->max_pipelines; i++)
+	{
+		ShmemPipeline *slot = &shmem->pipelines[i];
+		bool		exists = false;
+		bool		alive = false;
+		ListCell   *lc;
+
+		if (slot->database != MyDatabaseId)
+			continue;
+		foreach(lc, pipelines)
+			exists |= ((CatalogPipeline *) lfirst(lc))->id == slot->pipeline_id;
+		for (int kind = 0; kind < SHMEM_WORKER_KINDS; kind++)
+		{
+			if (slot->workers[kind].pid != 0)
+			{
+				alive = true;
+				if (!exists)
+					kill(slot->workers[kind].pid, SIGTERM);
+			}
+		}
+		running |= alive;
+		if (!exists && !alive)
+			slot->database = InvalidOid;
+	}
+	LWLockRelease(shmem->lock);
+	return running;
+}
+
+/* One look at everything; returns how long to sleep, or ends the process when nothing is to do. */
+static long
+manage(void)
+{
+	List	   *pipelines;
+	ListCell   *lc;
+	bool		installed;
+	bool		needed = false;
+	long		nap = MANAGER_NAP_MS;
+	ShmemDatabase *slot;
+	TimestampTz now = GetCurrentTimestamp();
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	slot = shmem_database_slot(MyDatabaseId, false);
+	slot->woken = false;
+	LWLockRelease(shmem->lock);
+
+	reap_workers();
+	installed = read_pipelines(&pipelines);
+	foreach(lc, pipelines)
+		needed |= look_after_pipeline(lfirst(lc), now, &nap);
+	needed |= clear_dropped(pipelines);
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	slot->looked = true;
+	slot->failures = 0;
+	slot->retry_at = 0;
+	if (!installed || !needed)
+	{
+		if (!slot->woken)
+		{
+			slot->wanted = false;
+			LWLockRelease(shmem->lock);
+			proc_exit(0);
+		}
+		nap = 0;
+	}
+	LWLockRelease(shmem->lock);
+	return nap;
+}
+
+void
+cdc_manager_main(Datum arg)
+{
+	Oid			database = DatumGetObjectId(arg);
+	MemoryContext loop_cxt;
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+
+	claim_database(database);
+	before_shmem_exit(manager_exit, ObjectIdGetDatum(database));
+	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
+
+	loop_cxt = AllocSetContextCreate(TopMemoryContext, "cdc manager loop", ALLOCSET_DEFAULT_SIZES);
+	for (;;)
+	{
+		long		nap;
+
+		MemoryContextReset(loop_cxt);
+		MemoryContextSwitchTo(loop_cxt);
+		worker_check_interrupts();
+		nap = manage();
+		pgstat_report_activity(STATE_IDLE, NULL);
+		(void) util_wait(PGINVALID_SOCKET, nap, UTIL_WAIT_MAIN);
+	}
+}

@@ -1,0 +1,452 @@
+/*-------------------------------------------------------------------------
+ *
+ * shmem.c
+ *	  Shared memory: who runs, who is to be woken, and the statistics.
+ *
+ * NOTES
+ *	  SQL functions only change catalog rows; what they want from the workers
+ *	  is carried out by a transaction callback after commit, so that a rollback
+ *	  leaves nothing behind.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#include "utils/guc.h"
+#include "utils/hsearch.h"
+
+#include "compat/pg_compat.h"
+#include "pipeline/shmem.h"
+#include "pipeline/shmem_slots.h"
+#include "util/util_wait.h"
+
+/* How long shmem_stop_workers waits, and how often it looks. */
+#define STOP_TIMEOUT_MS 30000
+#define STOP_POLL_MS 20
+
+/* Databases that get a slot at a time. */
+#define MAX_DATABASES 256
+
+typedef struct TableStatKey
+{
+	Oid			database;
+	int32		pipeline_id;
+	int32		table_id;
+} TableStatKey;
+
+typedef struct TableStatEntry
+{
+	TableStatKey key;
+	ShmemTableStat stat;
+} TableStatEntry;
+
+int			shmem_max_pipelines = 64;
+int			shmem_max_tables = 10000;
+Shmem	   *shmem = NULL;
+
+static HTAB *table_stats = NULL;
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+/* What the current transaction owes at its end. */
+static bool wake_pending = false;
+static Oid	blocked_database = InvalidOid;
+static bool callback_registered = false;
+
+static void at_transaction_end(XactEvent event, void *arg);
+
+bool
+shmem_is_available(void)
+{
+	return shmem != NULL;
+}
+
+static Size
+slots_size(void)
+{
+	Size		size = MAXALIGN(sizeof(Shmem));
+
+	size = add_size(size, MAXALIGN(mul_size(MAX_DATABASES, sizeof(ShmemDatabase))));
+	size = add_size(size, MAXALIGN(mul_size(shmem_max_pipelines, sizeof(ShmemPipeline))));
+	return size;
+}
+
+static void
+request_shmem(void)
+{
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+
+	RequestAddinShmemSpace(slots_size());
+	RequestAddinShmemSpace(hash_estimate_size(shmem_max_tables, sizeof(TableStatEntry)));
+	RequestNamedLWLockTranche("cdc_bridge", 1);
+}
+
+static void
+startup_shmem(void)
+{
+	bool		found;
+	HASHCTL		ctl = {0};
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+
+	shmem = ShmemInitStruct("cdc_bridge", slots_size(), &found);
+	if (!found)
+	{
+		char	   *next = (char *) shmem + MAXALIGN(sizeof(Shmem));
+
+		memset(shmem, 0, slots_size());
+		shmem->lock = &(GetNamedLWLockTranche("cdc_bridge"))->lock;
+		shmem->max_databases = MAX_DATABASES;
+		shmem->max_pipelines = shmem_max_pipelines;
+		shmem->databases = (ShmemDatabase *) next;
+		next += MAXALIGN(MAX_DATABASES * sizeof(ShmemDatabase));
+		shmem->pipelines = (ShmemPipeline *) next;
+	}
+
+	ctl.keysize = sizeof(TableStatKey);
+	ctl.entrysize = sizeof(TableStatEntry);
+	table_stats = ShmemInitHash("cdc_bridge tables", shmem_max_tables, shmem_max_tables,
+								&ctl, HASH_ELEM | HASH_BLOBS);
+
+	LWLockRelease(AddinShmemInitLock);
+}
+
+void
+shmem_init(void)
+{
+	DefineCustomIntVariable("cdc_bridge.max_pipelines",
+							"Largest number of pipelines with statistics and workers in the whole server.",
+							NULL,
+							&shmem_max_pipelines, 64, 1, 10000,
+							PGC_POSTMASTER, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("cdc_bridge.max_tables",
+							"Largest number of tables with statistics in the whole server.",
+							"Tables beyond it are mirrored all the same, but their counters stay at zero.",
+							&shmem_max_tables, 10000, 100, 1000000,
+							PGC_POSTMASTER, 0, NULL, NULL, NULL);
+
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = request_shmem;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = startup_shmem;
+}
+
+ShmemDatabase *
+shmem_database_slot(Oid database, bool create)
+{
+	ShmemDatabase *unused = NULL;
+
+	for (int i = 0; i < shmem->max_databases; i++)
+	{
+		ShmemDatabase *slot = &shmem->databases[i];
+
+		if (slot->database == database)
+			return slot;
+		if (unused == NULL && !OidIsValid(slot->database))
+			unused = slot;
+	}
+
+	if (!create || unused == NULL)
+		return NULL;
+	memset(unused, 0, sizeof(*unused));
+	unused->database = database;
+	return unused;
+}
+
+/*
+ * With create, a slot whose pipeline has no worker may be taken over when all
+ * are in use: its counters start anew when that pipeline runs again.
+ */
+ShmemPipeline *
+shmem_pipeline_slot(Oid database, int32 pipeline_id, bool create)
+{
+	ShmemPipeline *unused = NULL;
+	ShmemPipeline *idle = NULL;
+
+	for (int i = 0; i < shmem->max_pipelines; i++)
+	{
+		ShmemPipeline *slot = &shmem->pipelines[i];
+
+		if (slot->database == database && slot->pipeline_id == pipeline_id)
+			return slot;
+		if (!OidIsValid(slot->database))
+		{
+			if (unused == NULL)
+				unused = slot;
+		}
+		else if (idle == NULL && slot->workers[SHMEM_INGEST].pid == 0 &&
+				 slot->workers[SHMEM_SNAPSHOT].pid == 0)
+			idle = slot;
+	}
+
+	if (!create)
+		return NULL;
+	if (unused == NULL)
+		unused = idle;
+	if (unused == NULL)
+		return NULL;
+	memset(unused, 0, sizeof(*unused));
+	unused->database = database;
+	unused->pipeline_id = pipeline_id;
+	return unused;
+}
+
+void
+shmem_wake_database(Oid database)
+{
+	ShmemDatabase *slot;
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	slot = shmem_database_slot(database, true);
+	if (slot != NULL)
+	{
+		slot->wanted = true;
+		slot->woken = true;
+		slot->retry_at = 0;
+		if (slot->manager_pid != 0 && slot->manager_latch != NULL)
+			SetLatch(slot->manager_latch);
+		else if (shmem->launcher_latch != NULL)
+			SetLatch(shmem->launcher_latch);
+	}
+	LWLockRelease(shmem->lock);
+
+	if (slot == NULL)
+		ereport(WARNING,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("too many databases with cdc_bridge pipelines"),
+				 errdetail("At most %d databases can have running pipelines at a time.", MAX_DATABASES)));
+}
+
+void
+shmem_wake_launcher(void)
+{
+	LWLockAcquire(shmem->lock, LW_SHARED);
+	if (shmem->launcher_latch != NULL)
+		SetLatch(shmem->launcher_latch);
+	LWLockRelease(shmem->lock);
+}
+
+static void
+need_callback(void)
+{
+	if (!callback_registered)
+	{
+		RegisterXactCallback(at_transaction_end, NULL);
+		callback_registered = true;
+	}
+}
+
+void
+shmem_wake_at_commit(void)
+{
+	if (!shmem_is_available())
+		return;
+	need_callback();
+	wake_pending = true;
+}
+
+/* Carry out what the transaction owes: let workers in again, wake them. */
+static void
+at_transaction_end(XactEvent event, void *arg)
+{
+	bool		wake = wake_pending;
+	Oid			blocked = blocked_database;
+
+	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
+		return;
+
+	wake_pending = false;
+	blocked_database = InvalidOid;
+
+	if (OidIsValid(blocked))
+	{
+		ShmemDatabase *slot;
+
+		LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+		slot = shmem_database_slot(blocked, false);
+		if (slot != NULL && slot->blocked_by == MyProcPid)
+			slot->blocked_by = 0;
+		LWLockRelease(shmem->lock);
+
+		/* whether it still exists, and under which name, is for the launcher to see */
+		shmem_wake_database(blocked);
+	}
+	if (wake && event != XACT_EVENT_ABORT)
+		shmem_wake_database(MyDatabaseId);
+}
+
+/* Send SIGTERM to the workers in question; returns how many there are. Caller holds the lock. */
+static int
+signal_workers(Oid database, int32 pipeline_id)
+{
+	int			n = 0;
+
+	for (int i = 0; i < shmem->max_pipelines; i++)
+	{
+		ShmemPipeline *slot = &shmem->pipelines[i];
+
+		if (slot->database != database || (pipeline_id != 0 && slot->pipeline_id != pipeline_id))
+			continue;
+		for (int kind = 0; kind < SHMEM_WORKER_KINDS; kind++)
+		{
+			if (slot->workers[kind].pid != 0)
+			{
+				kill(slot->workers[kind].pid, SIGTERM);
+				n++;
+			}
+		}
+	}
+
+	if (pipeline_id == 0)
+	{
+		ShmemDatabase *slot = shmem_database_slot(database, false);
+
+		if (slot != NULL && slot->manager_pid != 0)
+		{
+			kill(slot->manager_pid, SIGTERM);
+			n++;
+		}
+	}
+	return n;
+}
+
+void
+shmem_stop_workers(Oid database, int32 pipeline_id)
+{
+	int			waited_ms = 0;
+
+	if (!shmem_is_available())
+		return;
+
+	for (;;)
+	{
+		int			n;
+
+		LWLockAcquire(shmem->lock, LW_SHARED);
+		n = signal_workers(database, pipeline_id);
+		LWLockRelease(shmem->lock);
+
+		if (n == 0)
+			return;
+		if (waited_ms >= STOP_TIMEOUT_MS)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_IN_USE),
+					 errmsg("cdc_bridge workers did not stop in time"),
+					 errdetail_plural("%d worker is still running after %d seconds.",
+									  "%d workers are still running after %d seconds.",
+									  n, n, STOP_TIMEOUT_MS / 1000),
+					 errhint("Look for backend_type \"cdc_bridge ...\" in pg_stat_activity and try again.")));
+		(void) util_wait(PGINVALID_SOCKET, STOP_POLL_MS, UTIL_WAIT_PIPELINE);
+		waited_ms += STOP_POLL_MS;
+	}
+}
+
+void
+shmem_block_database(Oid database)
+{
+	ShmemDatabase *slot;
+
+	if (!shmem_is_available())
+		return;
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	slot = shmem_database_slot(database, true);
+	if (slot != NULL)
+		slot->blocked_by = MyProcPid;
+	LWLockRelease(shmem->lock);
+
+	if (slot != NULL)
+	{
+		need_callback();
+		blocked_database = database;
+	}
+	shmem_stop_workers(database, 0);
+}
+
+bool
+shmem_pipeline_stat(int32 pipeline_id, ShmemPipelineStat *stat)
+{
+	ShmemPipeline *slot;
+
+	memset(stat, 0, sizeof(*stat));
+	if (!shmem_is_available())
+		return false;
+
+	LWLockAcquire(shmem->lock, LW_SHARED);
+	slot = shmem_pipeline_slot(MyDatabaseId, pipeline_id, false);
+	if (slot != NULL)
+	{
+		const ShmemWorker *ingest = &slot->workers[SHMEM_INGEST];
+
+		stat->database = slot->database;
+		stat->pipeline_id = slot->pipeline_id;
+		stat->owner = slot->owner;
+		stat->ingest_pid = ingest->pid;
+		stat->snapshot_pid = slot->workers[SHMEM_SNAPSHOT].pid;
+		stat->started_at = ingest->pid != 0 ? ingest->started_at : 0;
+		stat->retry_at = ingest->pid != 0 ? 0 : ingest->retry_at;
+		stat->failures = ingest->failures;
+		stat->transactions = slot->transactions;
+		stat->changes = slot->changes;
+		stat->bytes = slot->bytes;
+		stat->flushes = slot->flushes;
+		stat->source_time_us = slot->source_time_us;
+		stat->last_event_at = slot->last_event_at;
+		stat->caught_up_at = slot->caught_up_at;
+		stat->durable = slot->durable;
+		stat->streamed = slot->streamed;
+	}
+	LWLockRelease(shmem->lock);
+	return slot != NULL;
+}
+
+void
+shmem_table_stat(int32 pipeline_id, int32 table_id, ShmemTableStat *stat)
+{
+	TableStatKey key = {.database = MyDatabaseId,.pipeline_id = pipeline_id,.table_id = table_id};
+	TableStatEntry *entry;
+
+	memset(stat, 0, sizeof(*stat));
+	if (!shmem_is_available())
+		return;
+
+	LWLockAcquire(shmem->lock, LW_SHARED);
+	entry = hash_search(table_stats, &key, HASH_FIND, NULL);
+	if (entry != NULL)
+		*stat = entry->stat;
+	LWLockRelease(shmem->lock);
+}
+
+void
+shmem_table_stat_add(int32 pipeline_id, int32 table_id, const ShmemTableStat *delta)
+{
+	TableStatKey key = {.database = MyDatabaseId,.pipeline_id = pipeline_id,.table_id = table_id};
+	TableStatEntry *entry;
+	bool		found;
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	entry = hash_search(table_stats, &key, HASH_ENTER_NULL, &found);
+	if (entry != NULL)
+	{
+		if (!found)
+			memset(&entry->stat, 0, sizeof(entry->stat));
+		entry->stat.inserts += delta->inserts;
+		entry->stat.updates += delta->updates;
+		entry->stat.deletes += delta->deletes;
+		entry->stat.conflicts += delta->conflicts;
+		entry->stat.last_change_at = delta->last_change_at;
+	}
+	LWLockRelease(shmem->lock);
+}

@@ -1,0 +1,80 @@
+/*-------------------------------------------------------------------------
+ *
+ * shmem.h
+ *	  Shared memory: who runs, who is to be woken, and the statistics.
+ *
+ * NOTES
+ *	  Everything here is lost at a restart of the server; what must last stands
+ *	  in cdc_bridge.* tables. One LWLock guards the arrays; counters of a slot
+ *	  are written by its worker alone and read without it.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_SHMEM_H
+#define CDC_SHMEM_H
+
+#include "postgres.h"
+#include "port/atomics.h"
+#include "storage/latch.h"
+#include "utils/timestamp.h"
+
+#include "core/position.h"
+
+extern int	shmem_max_pipelines;	/* GUC cdc_bridge.max_pipelines */
+extern int	shmem_max_tables;		/* GUC cdc_bridge.max_tables */
+
+/* Is the library loaded by shared_preload_libraries, so that there is shared memory? */
+extern bool shmem_is_available(void);
+
+/* Called by _PG_init while shared_preload_libraries is processed. */
+extern void shmem_init(void);
+
+/* Statistics of one running pipeline, as they are shown. */
+typedef struct ShmemPipelineStat
+{
+	Oid			database;
+	int32		pipeline_id;
+	Oid			owner;
+	int			ingest_pid;		/* 0: not running */
+	int			snapshot_pid;	/* 0: not running */
+	TimestampTz started_at;		/* of the ingest worker */
+	TimestampTz retry_at;		/* next attempt; 0 none planned */
+	int			failures;		/* in a row */
+	int64		transactions;
+	int64		changes;
+	int64		bytes;
+	int64		flushes;
+	int64		source_time_us; /* commit time at the source of the newest durable transaction; 0 none */
+	TimestampTz last_event_at;	/* when the source last said anything */
+	TimestampTz caught_up_at;	/* when the stream last had nothing more to read; 0 never */
+	CdcPosition durable;
+	CdcPosition streamed;
+} ShmemPipelineStat;
+
+typedef struct ShmemTableStat
+{
+	int64		inserts;
+	int64		updates;
+	int64		deletes;
+	int64		conflicts;
+	TimestampTz last_change_at;
+} ShmemTableStat;
+
+/* Copies, for SQL functions; false resp. zeros when the pipeline has no slot. */
+extern bool shmem_pipeline_stat(int32 pipeline_id, ShmemPipelineStat *stat);
+extern void shmem_table_stat(int32 pipeline_id, int32 table_id, ShmemTableStat *stat);
+
+/*
+ * For SQL functions: at commit of this transaction wake whoever looks after
+ * this database's pipelines (nothing at rollback). Cheap to call repeatedly.
+ */
+extern void shmem_wake_at_commit(void);
+
+/*
+ * Ask the workers of one pipeline (pipeline_id 0: of all in this database, with
+ * the manager) to leave, and wait until they have. Throws when they have not after 30 s.
+ */
+extern void shmem_stop_workers(Oid database, int32 pipeline_id);
+
+#endif							/* CDC_SHMEM_H */

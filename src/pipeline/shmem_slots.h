@@ -1,0 +1,103 @@
+/*-------------------------------------------------------------------------
+ *
+ * shmem_slots.h
+ *	  The layout of shared memory, for the processes of pipeline/ alone.
+ *
+ * NOTES
+ *	  A ShmemDatabase exists while a database has a manager, wants one, or is
+ *	  kept free of workers for somebody who drops, renames or copies it. A
+ *	  ShmemPipeline exists from a pipeline's first start until it is dropped, so
+ *	  that counters outlive a stop. All fields are guarded by shmem->lock.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_SHMEM_SLOTS_H
+#define CDC_SHMEM_SLOTS_H
+
+#include "postgres.h"
+#include "storage/latch.h"
+#include "storage/lwlock.h"
+
+#include "pipeline/shmem.h"
+
+typedef struct ShmemDatabase
+{
+	Oid			database;		/* InvalidOid: free */
+	int			manager_pid;	/* 0: none */
+	Latch	   *manager_latch;
+	bool		wanted;			/* a manager should look at this database */
+	bool		woken;			/* something changed since the manager last looked */
+	bool		looked;			/* the manager has read the catalog at least once */
+	int			blocked_by;		/* pid of the backend that keeps workers out; 0 none */
+	int			failures;		/* manager ended by itself without having been asked, in a row */
+	TimestampTz retry_at;
+} ShmemDatabase;
+
+typedef enum ShmemWorkerKind
+{
+	SHMEM_INGEST,
+	SHMEM_SNAPSHOT
+} ShmemWorkerKind;
+
+#define SHMEM_WORKER_KINDS 2
+
+typedef struct ShmemWorker
+{
+	int			pid;			/* 0: not running */
+	TimestampTz started_at;
+	int			failures;		/* in a row */
+	TimestampTz retry_at;		/* not before that; 0: at once */
+} ShmemWorker;
+
+typedef struct ShmemPipeline
+{
+	Oid			database;		/* InvalidOid: free */
+	int32		pipeline_id;
+	Oid			owner;
+	ShmemWorker workers[SHMEM_WORKER_KINDS];
+	bool		snapshot_wanted;	/* tables wait for the snapshot worker */
+	int64		transactions;
+	int64		changes;
+	int64		bytes;
+	int64		flushes;
+	int64		source_time_us;
+	TimestampTz last_event_at;
+	TimestampTz caught_up_at;
+	CdcPosition durable;
+	CdcPosition streamed;
+} ShmemPipeline;
+
+typedef struct Shmem
+{
+	LWLock	   *lock;
+	int			launcher_pid;
+	Latch	   *launcher_latch;
+	int			max_databases;
+	int			max_pipelines;
+	ShmemDatabase *databases;
+	ShmemPipeline *pipelines;
+} Shmem;
+
+extern Shmem *shmem;
+
+/* Slot of a database resp. pipeline; NULL when there is none (and none is free, with create). Caller holds the lock. */
+extern ShmemDatabase *shmem_database_slot(Oid database, bool create);
+extern ShmemPipeline *shmem_pipeline_slot(Oid database, int32 pipeline_id, bool create);
+
+/* Mark a database as wanted and wake its manager, else the launcher. Takes the lock. */
+extern void shmem_wake_database(Oid database);
+
+/* Wake the launcher. Takes the lock. */
+extern void shmem_wake_launcher(void);
+
+/*
+ * Keep workers out of a database until the current transaction ends; its
+ * manager and workers are stopped and waited for.
+ */
+extern void shmem_block_database(Oid database);
+
+/* Add to the counters of a table. Takes the lock of the table hash. */
+extern void shmem_table_stat_add(int32 pipeline_id, int32 table_id, const ShmemTableStat *delta);
+
+#endif							/* CDC_SHMEM_SLOTS_H */

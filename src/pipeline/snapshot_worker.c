@@ -1,0 +1,59 @@
+/*-------------------------------------------------------------------------
+ *
+ * snapshot_worker.c
+ *	  Copies the tables of a pipeline chunk by chunk, then exits.
+ *
+ * NOTES
+ *	  Runs beside the ingest worker, which asked for it; the ledger in
+ *	  cdc_bridge.snapshot_chunk lets a new one go on where this one died.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "pgstat.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "pipeline/worker.h"
+#include "snapshot/snapshot.h"
+
+static void
+snapshot_run(Worker *worker)
+{
+	CatalogPosition *position;
+	SnapshotCopy *copy;
+	MemoryContext old;
+
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	old = MemoryContextSwitchTo(worker->cxt);
+	position = catalog_position_load(worker->pipeline_id);
+	MemoryContextSwitchTo(old);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	if (position == NULL)
+		return;					/* the ingest worker has not begun; it will ask again */
+
+	MemoryContextSwitchTo(worker->cxt);
+	pgstat_report_activity(STATE_RUNNING, psprintf("snapshot of pipeline %s", worker->pipeline->name));
+	copy = snapshot_create(worker->pipeline, worker->endpoint, position->identity);
+	while (snapshot_step(copy))
+	{
+		worker_check_interrupts();
+		worker->slot->workers[SHMEM_SNAPSHOT].failures = 0;
+	}
+	snapshot_destroy(copy);
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	worker->slot->snapshot_wanted = false;
+	LWLockRelease(shmem->lock);
+}
+
+void
+cdc_snapshot_main(Datum arg)
+{
+	worker_main(SHMEM_SNAPSHOT, snapshot_run);
+}

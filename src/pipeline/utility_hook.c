@@ -1,0 +1,137 @@
+/*-------------------------------------------------------------------------
+ *
+ * utility_hook.c
+ *	  Workers leave a database before somebody drops, renames, moves or copies
+ *	  it, or drops the extension.
+ *
+ * NOTES
+ *	  DROP DATABASE and its sisters fail while other processes are connected.
+ *	  Before such a statement runs, the database's workers are stopped and kept
+ *	  out until the transaction ends; then the launcher looks what is left. Only
+ *	  somebody who may carry the statement out can make workers leave: others get
+ *	  their error from the server untouched.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/pg_database.h"
+#include "commands/dbcommands.h"
+#include "commands/defrem.h"
+#include "commands/extension.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "tcop/utility.h"
+#include "utils/acl.h"
+
+#include "compat/pg_compat.h"
+#include "pipeline/shmem_slots.h"
+#include "pipeline/worker.h"
+
+static ProcessUtility_hook_type prev_process_utility_hook = NULL;
+
+/* Name of the database that CREATE DATABASE copies. */
+static const char *
+template_of(CreatedbStmt *stmt)
+{
+	ListCell   *lc;
+
+	foreach(lc, stmt->options)
+	{
+		DefElem    *option = lfirst(lc);
+
+		if (strcmp(option->defname, "template") == 0 && option->arg != NULL)
+			return defGetString(option);
+	}
+	return "template1";
+}
+
+/* Database that must have no workers while the statement runs; InvalidOid: none. */
+static Oid
+database_of(Node *stmt)
+{
+	const char *name = NULL;
+	Oid			database;
+
+	switch (nodeTag(stmt))
+	{
+		case T_DropdbStmt:
+			name = ((DropdbStmt *) stmt)->dbname;
+			break;
+		case T_CreatedbStmt:
+			name = template_of((CreatedbStmt *) stmt);
+			break;
+		case T_RenameStmt:
+			if (((RenameStmt *) stmt)->renameType == OBJECT_DATABASE)
+				name = ((RenameStmt *) stmt)->subname;
+			break;
+		case T_AlterDatabaseStmt:
+			{
+				AlterDatabaseStmt *alter = (AlterDatabaseStmt *) stmt;
+				ListCell   *lc;
+
+				foreach(lc, alter->options)
+				{
+					if (strcmp(((DefElem *) lfirst(lc))->defname, "tablespace") == 0)
+						name = alter->dbname;
+				}
+				break;
+			}
+		case T_DropStmt:
+			{
+				DropStmt   *drop = (DropStmt *) stmt;
+				ListCell   *lc;
+
+				if (drop->removeType != OBJECT_EXTENSION)
+					break;
+				foreach(lc, drop->objects)
+				{
+					if (strcmp(strVal(lfirst(lc)), "cdc_bridge") == 0)
+					{
+						Oid			extension = get_extension_oid("cdc_bridge", true);
+
+						if (OidIsValid(extension) && cdc_extension_ownercheck(extension, GetUserId()))
+							return MyDatabaseId;
+					}
+				}
+				break;
+			}
+		default:
+			break;
+	}
+
+	if (name == NULL)
+		return InvalidOid;
+	database = get_database_oid(name, true);
+	if (!OidIsValid(database) || !cdc_database_ownercheck(database, GetUserId()))
+		return InvalidOid;
+	return database;
+}
+
+static void
+process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
+				ProcessUtilityContext context, ParamListInfo params,
+				QueryEnvironment *env, DestReceiver *dest, QueryCompletion *qc)
+{
+	if (shmem_is_available() && IsTransactionState())
+	{
+		Oid			database = database_of(pstmt->utilityStmt);
+
+		if (OidIsValid(database))
+			shmem_block_database(database);
+	}
+
+	if (prev_process_utility_hook)
+		prev_process_utility_hook(pstmt, query, read_only_tree, context, params, env, dest, qc);
+	else
+		standard_ProcessUtility(pstmt, query, read_only_tree, context, params, env, dest, qc);
+}
+
+void
+utility_hook_install(void)
+{
+	prev_process_utility_hook = ProcessUtility_hook;
+	ProcessUtility_hook = process_utility;
+}

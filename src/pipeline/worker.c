@@ -1,0 +1,358 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker.c
+ *	  What all workers of a pipeline have in common: birth, rights, death.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/xact.h"
+#include "catalog/pg_foreign_server.h"
+#include "common/pg_prng.h"
+#include "foreign/foreign.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/interrupt.h"
+#include "replication/origin.h"
+#include "storage/ipc.h"
+#include "storage/proc.h"
+#include "tcop/tcopprot.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "catalog/catalog_lock.h"
+#include "compat/pg_compat.h"
+#include "pipeline/worker.h"
+
+/* A worker that ran this long was healthy: its failures are forgotten. */
+#define HEALTHY_MS 60000
+
+/* A worker that died sooner than this without a report may be in a crash loop. */
+#define SUSPICIOUS_MS 10000
+
+/* First and longest delay before the next attempt. */
+#define RETRY_FIRST_MS 500
+#define RETRY_MAX_MS 30000
+
+static const char *const kind_names[SHMEM_WORKER_KINDS] = {
+	[SHMEM_INGEST] = "ingest",
+	[SHMEM_SNAPSHOT] = "snapshot",
+};
+
+static const char *const kind_functions[SHMEM_WORKER_KINDS] = {
+	[SHMEM_INGEST] = "cdc_ingest_main",
+	[SHMEM_SNAPSHOT] = "cdc_snapshot_main",
+};
+
+/* What a worker is told by the manager, in bgw_extra. */
+typedef struct WorkerOrder
+{
+	Oid			database;
+	int32		pipeline_id;
+	Oid			owner;
+} WorkerOrder;
+
+StaticAssertDecl(sizeof(WorkerOrder) <= BGW_EXTRALEN, "WorkerOrder fits into bgw_extra");
+
+bool
+worker_register(Oid database, int32 pipeline_id, Oid owner, ShmemWorkerKind kind,
+				BackgroundWorkerHandle **handle)
+{
+	BackgroundWorker worker = {0};
+	WorkerOrder order = {.database = database,.pipeline_id = pipeline_id,.owner = owner};
+
+	snprintf(worker.bgw_name, BGW_MAXLEN, "cdc_bridge %s worker for pipeline %d",
+			 kind_names[kind], pipeline_id);
+	snprintf(worker.bgw_type, BGW_MAXLEN, "cdc_bridge %s worker", kind_names[kind]);
+	snprintf(worker.bgw_library_name, BGW_MAXLEN, "cdc_bridge");
+	snprintf(worker.bgw_function_name, BGW_MAXLEN, "%s", kind_functions[kind]);
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	worker.bgw_notify_pid = MyProcPid;
+	memcpy(worker.bgw_extra, &order, sizeof(order));
+	return RegisterDynamicBackgroundWorker(&worker, handle);
+}
+
+/*
+ * Delays double from half a second to half a minute; what somebody has to mend
+ * starts at two seconds. Up to a quarter more, so that many pipelines of one
+ * source do not come back in step.
+ */
+TimestampTz
+worker_retry_at(UtilErrorClass error_class, int failures, TimestampTz now)
+{
+	double		delay = RETRY_FIRST_MS * (error_class == UTIL_ERROR_TRANSIENT ? 1.0 : 4.0);
+
+	delay *= pow(2.0, Min(failures - 1, 10));
+	delay = Min(delay, (double) RETRY_MAX_MS);
+	delay *= 1.0 + 0.25 * pg_prng_double(&pg_global_prng_state);
+	return now + (TimestampTz) (delay * 1000.0);
+}
+
+void
+worker_check_interrupts(void)
+{
+	CHECK_FOR_INTERRUPTS();
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
+}
+
+/* Wake the manager of the worker's database. Caller holds the lock. */
+static void
+wake_manager(Oid database)
+{
+	ShmemDatabase *slot = shmem_database_slot(database, false);
+
+	if (slot != NULL && slot->manager_latch != NULL)
+		SetLatch(slot->manager_latch);
+}
+
+/*
+ * Take the worker's place in shared memory. Ends the process quietly when
+ * somebody else has it, the database is blocked or the place is gone.
+ */
+static void
+claim_slot(Worker *w)
+{
+	ShmemPipeline *slot;
+	ShmemDatabase *database;
+	bool		claimed = false;
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	database = shmem_database_slot(w->database, false);
+	slot = shmem_pipeline_slot(w->database, w->pipeline_id, false);
+	if (slot != NULL && slot->workers[w->kind].pid == 0 &&
+		(database == NULL || database->blocked_by == 0))
+	{
+		slot->workers[w->kind].pid = MyProcPid;
+		slot->workers[w->kind].started_at = GetCurrentTimestamp();
+		slot->workers[w->kind].retry_at = 0;
+		claimed = true;
+	}
+	LWLockRelease(shmem->lock);
+
+	if (!claimed)
+		proc_exit(0);
+	w->slot = slot;
+}
+
+/* Give the place back. A death that nobody reported delays the next start when it came early. */
+static void
+release_slot(int code, Datum arg)
+{
+	Worker	   *w = (Worker *) DatumGetPointer(arg);
+	ShmemWorker *place = &w->slot->workers[w->kind];
+	TimestampTz now = GetCurrentTimestamp();
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	if (place->pid == MyProcPid)
+	{
+		if (code != 0 && place->retry_at == 0 &&
+			!TimestampDifferenceExceeds(place->started_at, now, SUSPICIOUS_MS))
+		{
+			place->failures++;
+			place->retry_at = worker_retry_at(UTIL_ERROR_TRANSIENT, place->failures, now);
+		}
+		place->pid = 0;
+	}
+	wake_manager(w->database);
+	LWLockRelease(shmem->lock);
+}
+
+/* Settings that no role or database default may change under a worker. */
+static void
+pin_settings(Worker *w)
+{
+	static const struct
+	{
+		const char *name;
+		const char *value;
+	}			settings[] = {
+		{"search_path", "pg_catalog, pg_temp"},
+		{"synchronous_commit", "off"},	/* position and rows are lost or kept together */
+		{"session_replication_role", "replica"},
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_read_only", "off"},
+		{"statement_timeout", "0"},
+		{"idle_in_transaction_session_timeout", "0"},
+		{"row_security", "off"},
+		{"check_function_bodies", "off"},
+	};
+
+	for (size_t i = 0; i < lengthof(settings); i++)
+		SetConfigOption(settings[i].name, settings[i].value, PGC_SUSET, PGC_S_OVERRIDE);
+}
+
+/*
+ * Mark what this process writes with an origin of its own. Its LSN is never
+ * set: progress stands in the position log, because an origin would also move
+ * with a transaction that is rolled back (PostgreSQL 16 and later).
+ */
+static void
+set_up_origin(Worker *w)
+{
+	char		name[NAMEDATALEN];
+	RepOriginId origin;
+
+	snprintf(name, sizeof(name), "cdc_%u_%d_%d", w->database, w->pipeline_id, (int) w->kind + 1);
+	origin = replorigin_by_name(name, true);
+	if (origin == InvalidRepOriginId)
+		origin = replorigin_create(name);
+	cdc_replorigin_session_setup(origin);
+	replorigin_session_origin = origin;
+	replorigin_session_origin_lsn = InvalidXLogRecPtr;
+	replorigin_session_origin_timestamp = 0;
+}
+
+/* Read what the worker works on; ends the process quietly when there is nothing to do any more. */
+static void
+load_pipeline(Worker *w)
+{
+	MemoryContext old;
+	ForeignServer *server;
+
+	catalog_lock_pipeline(w->pipeline_id, ShareLock, true);
+
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+
+	old = MemoryContextSwitchTo(w->cxt);
+	w->pipeline = catalog_pipeline_by_id(w->pipeline_id);
+	MemoryContextSwitchTo(old);
+	if (w->pipeline == NULL || !w->pipeline->enabled)
+		proc_exit(0);
+
+	pgstat_report_appname(psprintf("cdc_bridge %s", w->pipeline->name));
+
+	server = GetForeignServerByName(w->pipeline->source, false);
+	if (!cdc_foreign_server_usage(server->serverid, w->owner))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for foreign server \"%s\"", server->servername),
+				 errhint("Run GRANT USAGE ON FOREIGN SERVER %s TO %s.",
+						 quote_identifier(server->servername),
+						 quote_identifier(GetUserNameFromId(w->owner, false)))));
+
+	old = MemoryContextSwitchTo(w->cxt);
+	w->endpoint = mysql_endpoint_load(server->serverid, w->owner);
+	MemoryContextSwitchTo(old);
+
+	set_up_origin(w);
+
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+}
+
+/*
+ * Write down why the worker ends, and when to try again. An ingest worker's
+ * error decides the pipeline's state; a snapshot worker's is only shown, because
+ * the stream goes on without it.
+ */
+static void
+report_failure(Worker *w, const ErrorData *edata)
+{
+	UtilErrorInfo *info = util_error_info(edata);
+	UtilErrorClass error_class = util_error_class(info->sqlstate);
+	ShmemWorker *place = &w->slot->workers[w->kind];
+	TimestampTz now = GetCurrentTimestamp();
+	CatalogPipelineState state;
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	if (TimestampDifferenceExceeds(place->started_at, now, HEALTHY_MS))
+		place->failures = 0;
+	place->failures++;
+	place->retry_at = worker_retry_at(error_class, place->failures, now);
+	LWLockRelease(shmem->lock);
+
+	if (w->kind == SHMEM_SNAPSHOT)
+		state = CATALOG_PIPELINE_SNAPSHOT;
+	else if (error_class == UTIL_ERROR_TRANSIENT || error_class == UTIL_ERROR_CONFIGURATION)
+		state = CATALOG_PIPELINE_RETRYING;
+	else
+		state = CATALOG_PIPELINE_FAILED;
+
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	catalog_pipeline_set_state(w->pipeline_id, state, info, &w->slot->durable);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+}
+
+/*
+ * To the server's log, without the values that PostgreSQL puts into the detail
+ * of a violated constraint ("Failing row contains ...", "Key (id)=(5) ...").
+ */
+static void
+log_failure(ErrorData *edata)
+{
+	if (ERRCODE_TO_CATEGORY(edata->sqlerrcode) == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
+		edata->detail = NULL;
+
+	ereport(LOG,
+			(errcode(edata->sqlerrcode),
+			 errmsg("worker ends with an error: %s", edata->message ? edata->message : "unknown"),
+			 edata->detail ? errdetail("%s", edata->detail) : 0,
+			 edata->hint ? errhint("%s", edata->hint) : 0,
+			 edata->context ? errcontext("%s", edata->context) : 0));
+}
+
+void
+worker_main(ShmemWorkerKind kind, WorkerRun run)
+{
+	Worker	   *w;
+	WorkerOrder order;
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+
+	memcpy(&order, MyBgworkerEntry->bgw_extra, sizeof(order));
+	w = MemoryContextAllocZero(TopMemoryContext, sizeof(Worker));
+	w->kind = kind;
+	w->database = order.database;
+	w->pipeline_id = order.pipeline_id;
+	w->owner = order.owner;
+	w->cxt = AllocSetContextCreate(TopMemoryContext, "cdc worker", ALLOCSET_DEFAULT_SIZES);
+
+	claim_slot(w);
+	before_shmem_exit(release_slot, PointerGetDatum(w));
+
+	BackgroundWorkerInitializeConnectionByOid(w->database, w->owner, CDC_BYPASS_ROLELOGINCHECK);
+	pin_settings(w);
+
+	PG_TRY();
+	{
+		load_pipeline(w);
+		MemoryContextSwitchTo(w->cxt);
+		run(w);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		HOLD_INTERRUPTS();
+		MemoryContextSwitchTo(TopMemoryContext);
+		error_context_stack = NULL;
+		edata = CopyErrorData();
+		FlushErrorState();
+		log_failure(edata);
+		AbortOutOfAnyTransaction();
+		RESUME_INTERRUPTS();
+
+		report_failure(w, edata);
+		proc_exit(1);
+	}
+	PG_END_TRY();
+
+	proc_exit(0);
+}

@@ -1,0 +1,69 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker.h
+ *	  What all workers of a pipeline have in common: birth, rights, death.
+ *
+ * NOTES
+ *	  A worker is started by its database's manager, claims its place in shared
+ *	  memory before it connects (so that a database that is being dropped never
+ *	  sees it), connects as the pipeline's owner, pins its settings, takes the
+ *	  pipeline's lock and sets up a replication origin of its own. An error ends
+ *	  it: what happened is written to pipeline_state, when to try again to
+ *	  shared memory, and the manager starts a new one.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_WORKER_H
+#define CDC_WORKER_H
+
+#include "postgres.h"
+#include "postmaster/bgworker.h"
+
+#include "catalog/catalog.h"
+#include "mysql/mysql_options.h"
+#include "pipeline/shmem_slots.h"
+
+typedef struct Worker
+{
+	ShmemWorkerKind kind;
+	Oid			database;
+	int32		pipeline_id;
+	Oid			owner;
+	ShmemPipeline *slot;
+	MemoryContext cxt;			/* lives as long as the worker */
+	CatalogPipeline *pipeline;
+	MysqlEndpoint *endpoint;
+} Worker;
+
+typedef void (*WorkerRun) (Worker *worker);
+
+/*
+ * Ask the postmaster for a worker; false when there is no free slot (max_worker_processes).
+ * The handle is palloc'd in CurrentMemoryContext.
+ */
+extern bool worker_register(Oid database, int32 pipeline_id, Oid owner, ShmemWorkerKind kind,
+							BackgroundWorkerHandle **handle);
+
+/* Body of a worker's main function: everything above, then run. Does not return. */
+extern _Noreturn void worker_main(ShmemWorkerKind kind, WorkerRun run);
+
+/* Interrupts and configuration reload: call it in every loop, outside critical work. */
+extern void worker_check_interrupts(void);
+
+/* Time of the next attempt after "failures" failures in a row (1, 2, ...), with jitter. */
+extern TimestampTz worker_retry_at(UtilErrorClass error_class, int failures, TimestampTz now);
+
+/* Main functions, started by the postmaster by name. */
+extern PGDLLEXPORT void cdc_launcher_main(Datum arg);
+extern PGDLLEXPORT void cdc_manager_main(Datum arg);
+extern PGDLLEXPORT void cdc_ingest_main(Datum arg);
+extern PGDLLEXPORT void cdc_snapshot_main(Datum arg);
+
+/* launcher.c: register the launcher; called by _PG_init. */
+extern void launcher_register(void);
+
+/* utility_hook.c: workers leave a database before it is dropped, renamed or copied; called by _PG_init. */
+extern void utility_hook_install(void);
+
+#endif							/* CDC_WORKER_H */

@@ -1,0 +1,314 @@
+/*-------------------------------------------------------------------------
+ *
+ * schema_match.c
+ *	  Is the table that an event describes the table that we know?
+ *
+ * NOTES
+ *	  Called when a table map is seen for the first time or has changed, not per
+ *	  row. What can be compared is what the log tells with
+ *	  binlog_row_metadata=FULL; defaults, comments, display widths and the
+ *	  like are not in it, and do not matter to rows.
+ *
+ *	  Not taken as a change: another order of the columns (they are matched
+ *	  by name), TEXT or BLOB of another size, another collation of the same
+ *	  character set, visibility.
+ *
+ *	  Lengths of character columns are bytes in the log and characters in the
+ *	  declaration; a character set has a fixed number of most bytes per
+ *	  character, so they compare exactly. A MariaDB server writes JSON as
+ *	  LONGTEXT, UUID and INET as BINARY and VECTOR as VARBINARY; with a
+ *	  declaration beside it that is told apart.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "binlog/charset.h"
+#include "schema/schema_private.h"
+#include "schema/table.h"
+
+/* MySQL's name for the columns behind functional indexes. */
+#define HIDDEN_PREFIX "!hidden!"
+
+/* Types of the wire from before MySQL 5.6, which do not tell the width of their fraction. */
+#define WIRE_TIMESTAMP_OLD 7
+#define WIRE_TIME_OLD 11
+#define WIRE_DATETIME_OLD 12
+
+static bool
+is_numeric(CdcType type)
+{
+	switch (type)
+	{
+		case CDC_TYPE_TINYINT:
+		case CDC_TYPE_SMALLINT:
+		case CDC_TYPE_MEDIUMINT:
+		case CDC_TYPE_INT:
+		case CDC_TYPE_BIGINT:
+		case CDC_TYPE_FLOAT:
+		case CDC_TYPE_DOUBLE:
+		case CDC_TYPE_DECIMAL:
+			return true;
+		default:
+			return false;
+	}
+}
+
+static bool
+is_string(CdcType type)
+{
+	return type == CDC_TYPE_CHAR || type == CDC_TYPE_VARCHAR || type == CDC_TYPE_TEXT;
+}
+
+/*
+ * Does the log write a column declared as "declared" the way that "event" looks?
+ * Only where the two types differ.
+ */
+static bool
+is_disguise(const CdcColumnDef *declared, const CdcColumnDef *event)
+{
+	switch (declared->type)
+	{
+		case CDC_TYPE_JSON:
+			return event->type == CDC_TYPE_TEXT;
+		case CDC_TYPE_UUID:
+		case CDC_TYPE_INET6:
+			return event->type == CDC_TYPE_BINARY && event->length == 16;
+		case CDC_TYPE_INET4:
+			return event->type == CDC_TYPE_BINARY && event->length == 4;
+		case CDC_TYPE_VECTOR:
+			return (event->type == CDC_TYPE_VARBINARY || event->type == CDC_TYPE_VARCHAR) &&
+			       event->length == declared->length * 4;
+		default:
+			return false;
+	}
+}
+
+static bool
+same_labels(const CdcColumnDef *a, const CdcColumnDef *b)
+{
+	if (a->nlabels != b->nlabels)
+		return false;
+	for (uint32 i = 0; i < a->nlabels; i++)
+	{
+		if (a->labels[i].len != b->labels[i].len ||
+		    memcmp(a->labels[i].data, b->labels[i].data, a->labels[i].len) != 0)
+			return false;
+	}
+	return true;
+}
+
+static bool
+same_charset(const CdcColumnDef *a, const CdcColumnDef *b)
+{
+	const char *name_a = binlog_charset_name(a->collation);
+	const char *name_b = binlog_charset_name(b->collation);
+
+	if (name_a == NULL || name_b == NULL)
+		return a->collation == b->collation;
+	return strcmp(name_a, name_b) == 0;
+}
+
+/* Length, digits and fraction: where the log tells them. Returns a reason or NULL. */
+static char *
+compare_size(const CdcColumnDef *declared, const CdcColumnDef *event, const char *name)
+{
+	switch (declared->type)
+	{
+		case CDC_TYPE_CHAR:
+		case CDC_TYPE_VARCHAR:
+		{
+			uint32 unit = (uint32) Max(binlog_charset_max_length(declared->collation), 1);
+
+			if (event->length != declared->length * unit)
+				return psprintf("length of column \"%s\" changed from %u to %u characters", name,
+				                declared->length, event->length / unit);
+			return NULL;
+		}
+		case CDC_TYPE_BINARY:
+		case CDC_TYPE_VARBINARY:
+		case CDC_TYPE_BIT:
+		case CDC_TYPE_VECTOR:
+			if (event->length != declared->length)
+				return psprintf("length of column \"%s\" changed from %u to %u", name,
+				                declared->length, event->length);
+			return NULL;
+		case CDC_TYPE_DECIMAL:
+			if (event->precision != declared->precision || event->scale != declared->scale)
+				return psprintf(
+				    "type of column \"%s\" changed from decimal(%u,%u) to decimal(%u,%u)", name,
+				    declared->precision, declared->scale, event->precision, event->scale);
+			return NULL;
+		case CDC_TYPE_TIME:
+		case CDC_TYPE_DATETIME:
+		case CDC_TYPE_TIMESTAMP:
+			if (event->wire_type == WIRE_TIMESTAMP_OLD || event->wire_type == WIRE_TIME_OLD ||
+			    event->wire_type == WIRE_DATETIME_OLD)
+				return declared->scale == 0
+				           ? NULL
+				           : psprintf("column \"%s\" is stored in the temporal format of old "
+				                      "servers, which does not tell the width of its fraction "
+				                      "(ALTER TABLE ... FORCE on the source renews it)",
+				                      name);
+			if (event->scale != declared->scale)
+				return psprintf("fraction of column \"%s\" changed from %u to %u digits", name,
+				                declared->scale, event->scale);
+			return NULL;
+		default:
+			return NULL;
+	}
+}
+
+/*
+ * Compare one column. Returns NULL when it is the same, else the reason
+ * (palloc'd); *lacks is set when the event does not tell enough.
+ */
+static char *
+compare_column(const CdcColumnDef *declared, CdcColumnDef *event, uint32 known, bool *lacks)
+{
+	const char *name = schema_server_string(declared->name);
+
+	if (declared->type != event->type)
+	{
+		if (!is_disguise(declared, event))
+			return psprintf("type of column \"%s\" changed from %s to %s", name,
+			                cdc_type_name(declared->type), cdc_type_name(event->type));
+		event->type = declared->type;
+		event->length = declared->length;
+		return declared->nullable == event->nullable
+		           ? NULL
+		           : psprintf("column \"%s\" %s", name,
+		                      event->nullable ? "may be NULL now" : "became NOT NULL");
+	}
+
+	if (is_numeric(declared->type))
+	{
+		if ((known & CDC_KNOWS_SIGN) == 0)
+		{
+			*lacks = true;
+			return psprintf("the event does not tell whether column \"%s\" is unsigned", name);
+		}
+		if (declared->is_unsigned != event->is_unsigned)
+			return psprintf("column \"%s\" became %s", name,
+			                event->is_unsigned ? "unsigned" : "signed");
+	}
+	if (is_string(declared->type))
+	{
+		if ((known & CDC_KNOWS_CHARSET) == 0)
+		{
+			*lacks = true;
+			return psprintf("the event does not tell the character set of column \"%s\"", name);
+		}
+		if (!same_charset(declared, event))
+			return psprintf("character set of column \"%s\" changed", name);
+	}
+	if (declared->type == CDC_TYPE_ENUM || declared->type == CDC_TYPE_SET)
+	{
+		if ((known & CDC_KNOWS_LABELS) == 0)
+		{
+			*lacks = true;
+			return psprintf("the event does not tell the labels of column \"%s\"", name);
+		}
+		if (!same_labels(declared, event))
+			return psprintf("labels of column \"%s\" changed", name);
+	}
+	if (declared->nullable != event->nullable)
+		return psprintf("column \"%s\" %s", name,
+		                event->nullable ? "may be NULL now" : "became NOT NULL");
+	return compare_size(declared, event, name);
+}
+
+static bool
+is_hidden(const CdcColumnDef *column)
+{
+	return strncmp(column->name, HIDDEN_PREFIX, strlen(HIDDEN_PREFIX)) == 0;
+}
+
+/* Index of the event's column of that name; -1 when there is none. Looks at the likely place first. */
+static int
+find_column(const CdcTableDef *def, const char *name, uint32 likely)
+{
+	if (likely < def->ncolumns && strcmp(def->columns[likely].name, name) == 0)
+		return (int) likely;
+	for (uint32 i = 0; i < def->ncolumns; i++)
+	{
+		if (strcmp(def->columns[i].name, name) == 0)
+			return (int) i;
+	}
+	return -1;
+}
+
+/* Names that one side has and the other has not. Returns the reason, or NULL and the map filled. */
+static char *
+match_names(const CdcTableDef *def, const CdcTableDef *event, int *map)
+{
+	const char *dropped = NULL;
+	const char *added = NULL;
+
+	for (uint32 i = 0; i < def->ncolumns; i++)
+	{
+		map[i] = find_column(event, def->columns[i].name, i);
+		if (map[i] < 0 && dropped == NULL)
+			dropped = schema_server_string(def->columns[i].name);
+	}
+	for (uint32 i = 0; i < event->ncolumns && added == NULL; i++)
+	{
+		if (find_column(def, event->columns[i].name, i) < 0 && !is_hidden(&event->columns[i]))
+			added = schema_server_string(event->columns[i].name);
+	}
+	if (dropped != NULL && added != NULL)
+		return psprintf("column \"%s\" was renamed or replaced by \"%s\"", dropped, added);
+	if (dropped != NULL)
+		return psprintf("column \"%s\" was dropped", dropped);
+	if (added != NULL)
+		return psprintf("column \"%s\" was added", added);
+	return NULL;
+}
+
+/*
+ * Compare the key. With full metadata an event without key columns says that
+ * the table has none.
+ */
+static char *
+match_key(const CdcTableDef *def, const CdcTableDef *event, const int *map)
+{
+	bool known = (event->known & CDC_KNOWS_KEY) != 0;
+
+	for (uint32 i = 0; i < def->ncolumns; i++)
+	{
+		const CdcColumnDef *declared = &def->columns[i];
+		const CdcColumnDef *column = &event->columns[map[i]];
+		uint16 part = known ? column->key_part : 0;
+
+		if (declared->key_part != part || (part != 0 && declared->key_prefix != column->key_prefix))
+			return psprintf("column \"%s\" %s the key", schema_server_string(declared->name),
+			                part == 0                 ? "left"
+			                : declared->key_part == 0 ? "entered"
+			                                          : "changed its place in");
+	}
+	return NULL;
+}
+
+int *
+schema_match_event(const CdcTableDef *def, CdcTableDef *event, char **why, bool *lacks_metadata)
+{
+	int *map = palloc(Max(def->ncolumns, 1) * sizeof(int));
+
+	*why = NULL;
+	*lacks_metadata = false;
+	if ((event->known & CDC_KNOWS_NAMES) == 0)
+	{
+		*lacks_metadata = true;
+		*why = pstrdup("the event does not tell the names of the columns");
+		return NULL;
+	}
+
+	*why = match_names(def, event, map);
+	for (uint32 i = 0; i < def->ncolumns && *why == NULL; i++)
+		*why =
+		    compare_column(&def->columns[i], &event->columns[map[i]], event->known, lacks_metadata);
+	if (*why == NULL)
+		*why = match_key(def, event, map);
+	return *why == NULL ? map : NULL;
+}

@@ -1,0 +1,318 @@
+/*-------------------------------------------------------------------------
+ *
+ * schema_table.c
+ *	  Can a source table be mirrored, and how its columns map to a target
+ *	  relation.
+ *
+ * NOTES
+ *	  Both functions look at everything before they complain, so that a user
+ *	  mends a table once and not column by column.
+ *
+ *	  Columns are matched by name. Names of MySQL are kept as they are, case
+ *	  included; the target's names are compared exactly.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "catalog/heap.h"
+#include "catalog/pg_index.h"
+#include "lib/stringinfo.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
+#include "utils/syscache.h"
+
+#include "schema/schema_private.h"
+#include "schema/table.h"
+#include "util/util_error.h"
+
+/* Add a sentence to a list of reasons. */
+static void pg_attribute_printf(2, 3) add_reason(StringInfo reasons, const char *fmt, ...)
+{
+	if (reasons->len > 0)
+		appendStringInfoChar(reasons, '\n');
+	for (;;)
+	{
+		va_list args;
+		int needed;
+
+		va_start(args, fmt);
+		needed = appendStringInfoVA(reasons, fmt, args);
+		va_end(args);
+		if (needed == 0)
+			break;
+		enlargeStringInfo(reasons, needed);
+	}
+}
+
+/* Can a column of that type be part of the key that rows are found by? */
+static bool
+is_key_type(CdcType type)
+{
+	switch (type)
+	{
+		case CDC_TYPE_TEXT:
+		case CDC_TYPE_BLOB:
+		case CDC_TYPE_JSON:
+		case CDC_TYPE_GEOMETRY:
+		case CDC_TYPE_VECTOR:
+		case CDC_TYPE_UNKNOWN:
+			return false;
+		default:
+			return true;
+	}
+}
+
+static void
+check_key(const CdcTableDef *def, StringInfo reasons)
+{
+	if (def->nkey == 0)
+	{
+		add_reason(
+		    reasons,
+		    "Table \"%s.%s\" has neither a primary key nor a unique key of NOT NULL columns.",
+		    schema_server_string(def->schema), schema_server_string(def->name));
+		return;
+	}
+	for (uint32 i = 0; i < def->ncolumns; i++)
+	{
+		const CdcColumnDef *column = &def->columns[i];
+
+		if (column->key_part == 0)
+			continue;
+		if (column->key_prefix != 0)
+			add_reason(reasons, "The key holds only the first %u characters of column \"%s\".",
+			           column->key_prefix, schema_server_string(column->name));
+		else if (!is_key_type(column->type))
+			add_reason(reasons,
+			           "Key column \"%s\" has the type %s, which cannot be compared as a key.",
+			           schema_server_string(column->name), schema_source_type(column));
+		else if (column->nullable)
+			add_reason(reasons, "Key column \"%s\" can be NULL.",
+			           schema_server_string(column->name));
+	}
+}
+
+static void
+check_names(const CdcTableDef *def, StringInfo reasons)
+{
+	for (uint32 i = 0; i < def->ncolumns; i++)
+	{
+		const char *name = schema_server_string(def->columns[i].name);
+
+		if (strlen(name) >= NAMEDATALEN)
+			add_reason(reasons, "The name of column \"%s\" has %zu bytes; PostgreSQL allows %d.",
+			           name, strlen(name), NAMEDATALEN - 1);
+		else if (SystemAttributeByName(name) != NULL)
+			add_reason(reasons, "Column \"%s\" has the name of a system column of PostgreSQL.",
+			           name);
+	}
+	if (strlen(schema_server_string(def->name)) >= NAMEDATALEN)
+		add_reason(reasons, "The name of table \"%s\" has more than %d bytes.",
+		           schema_server_string(def->name), NAMEDATALEN - 1);
+	if (def->ncolumns > MaxHeapAttributeNumber)
+		add_reason(reasons, "The table has %u columns; PostgreSQL allows %d.", def->ncolumns,
+		           MaxHeapAttributeNumber);
+}
+
+/*
+ * See table.h. When several things are wrong, the SQLSTATE and the hint are
+ * those of the first kind in the order: key, types, names; the detail lists
+ * all.
+ */
+bool
+schema_def_is_supported(const CdcTableDef *def, const SchemaTypeOptions *options, int *sqlstate,
+                        char **detail, char **hint)
+{
+	StringInfoData reasons;
+
+	initStringInfo(&reasons);
+	*sqlstate = 0;
+	*hint = NULL;
+
+	check_key(def, &reasons);
+	if (reasons.len > 0)
+	{
+		*sqlstate = CDC_ERRCODE_NO_KEY;
+		*hint = "Give the table a primary key over whole columns, or leave it out of the pipeline.";
+	}
+
+	for (uint32 i = 0; i < def->ncolumns; i++)
+	{
+		char *why;
+
+		if (schema_type_sql(&def->columns[i], options, &why) == NULL)
+			add_reason(&reasons, "Column \"%s\": %s.", schema_server_string(def->columns[i].name),
+			           why);
+	}
+	if (reasons.len > 0 && *sqlstate == 0)
+	{
+		*sqlstate = ERRCODE_DATATYPE_MISMATCH;
+		*hint = "Change the column's type or character set on the source, or leave the table out "
+		        "of the pipeline.";
+	}
+
+	check_names(def, &reasons);
+	if (reasons.len > 0 && *sqlstate == 0)
+	{
+		*sqlstate = ERRCODE_INVALID_NAME;
+		*hint = "Rename the column or table on the source, or leave the table out of the pipeline.";
+	}
+
+	*detail = reasons.len > 0 ? reasons.data : NULL;
+	if (*hint != NULL)
+		*hint = pstrdup(*hint);
+	return reasons.len == 0;
+}
+
+/* The target's attribute of that name; NULL when there is none. */
+static Form_pg_attribute
+find_attribute(TupleDesc desc, const char *name)
+{
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (!att->attisdropped && strcmp(NameStr(att->attname), name) == 0)
+			return att;
+	}
+	return NULL;
+}
+
+/* Attributes that the source lacks must get along without a value. */
+static void
+check_other_attributes(const SchemaTable *table, TupleDesc desc, StringInfo reasons)
+{
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		bool is_mapped = false;
+
+		for (int j = 0; j < table->ncolumns && !is_mapped; j++)
+			is_mapped = table->columns[j].attnum == att->attnum;
+		if (att->attisdropped || is_mapped || !att->attnotnull || att->atthasdef ||
+		    att->attidentity != '\0')
+			continue;
+		add_reason(
+		    reasons,
+		    "Column \"%s\" is NOT NULL without a default, and the source has no such column.",
+		    NameStr(att->attname));
+	}
+}
+
+/* The target's primary key, when it has one, must be the source's key: rows are found by it. */
+static void
+check_primary_key(const SchemaTable *table, Relation rel, StringInfo reasons)
+{
+	HeapTuple tuple;
+	Form_pg_index index;
+	bool same;
+
+	list_free(RelationGetIndexList(rel));
+	if (!OidIsValid(rel->rd_pkindex))
+		return;
+	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(rel->rd_pkindex));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for index %u", rel->rd_pkindex);
+	index = (Form_pg_index) GETSTRUCT(tuple);
+
+	same = index->indnkeyatts == table->nkey;
+	for (int i = 0; i < table->nkey && same; i++)
+	{
+		AttrNumber attnum = table->columns[table->key[i]].attnum;
+		bool found = false;
+
+		for (int j = 0; j < index->indnkeyatts && !found; j++)
+			found = index->indkey.values[j] == attnum;
+		same = found && attnum != 0;
+	}
+	if (!same)
+		add_reason(reasons, "The primary key \"%s\" does not have the columns of the source's key.",
+		           get_rel_name(rel->rd_pkindex));
+	ReleaseSysCache(tuple);
+}
+
+static void
+collect_key(const CdcTableDef *def, SchemaTable *table)
+{
+	table->key = palloc0(Max(def->nkey, 1) * sizeof(int));
+	table->nkey = (int) def->nkey;
+	for (uint32 i = 0; i < def->ncolumns; i++)
+	{
+		uint16 part = def->columns[i].key_part;
+
+		if (part >= 1 && part <= def->nkey)
+			table->key[part - 1] = (int) i;
+	}
+}
+
+/*
+ * Map a source table to a relation, see table.h. A generated column of the
+ * target takes no value; it is accepted only for a column that the source
+ * generates too. When the target is an ordinary column, a generated column's
+ * value is written like any other.
+ */
+SchemaTable *
+schema_table_open(const CdcTableDef *def, Relation rel, MemoryContext cxt)
+{
+	MemoryContext old = MemoryContextSwitchTo(cxt);
+	TupleDesc desc = RelationGetDescr(rel);
+	SchemaTable *table = palloc0(sizeof(SchemaTable));
+	StringInfoData missing, reasons;
+
+	initStringInfo(&missing);
+	initStringInfo(&reasons);
+	table->def = def;
+	table->relid = RelationGetRelid(rel);
+	table->natts = desc->natts;
+	table->ncolumns = (int) def->ncolumns;
+	table->columns = palloc0(Max(def->ncolumns, 1) * sizeof(SchemaColumn));
+	collect_key(def, table);
+
+	for (uint32 i = 0; i < def->ncolumns; i++)
+	{
+		const CdcColumnDef *column = &def->columns[i];
+		char *name = schema_server_string(column->name);
+		Form_pg_attribute att = find_attribute(desc, name);
+		char *why;
+
+		table->columns[i].def = column;
+		if (att == NULL)
+			appendStringInfo(&missing, "%s\"%s\"", missing.len > 0 ? ", " : "", name);
+		else if (att->attgenerated == '\0')
+		{
+			if (!schema_column_prepare(&table->columns[i], column, att, cxt, &why))
+				add_reason(&reasons, "%s", why);
+		}
+		else if (!column->is_generated)
+			add_reason(&reasons, "Column \"%s\" is generated in the target, but not in the source.",
+			           name);
+	}
+
+	if (missing.len > 0)
+		add_reason(&reasons, "Columns missing in the target: %s.", missing.data);
+	else
+		check_primary_key(table, rel, &reasons);
+	check_other_attributes(table, desc, &reasons);
+
+	if (reasons.len > 0)
+		ereport(
+		    ERROR,
+		    (errcode(ERRCODE_DATATYPE_MISMATCH),
+		     errmsg("table \"%s.%s\" does not fit source table \"%s.%s\"",
+		            get_namespace_name(RelationGetNamespace(rel)), RelationGetRelationName(rel),
+		            schema_server_string(def->schema), schema_server_string(def->name)),
+		     errdetail_internal("%s", reasons.data),
+		     errhint(
+		         "Change the target with ALTER TABLE, or drop it and let cdc_bridge create it."),
+		     errtable(rel)));
+	pfree(missing.data);
+	pfree(reasons.data);
+	MemoryContextSwitchTo(old);
+	return table;
+}

@@ -1,0 +1,72 @@
+/*-------------------------------------------------------------------------
+ *
+ * table.h
+ *	  A source table's definition: stored form, target DDL, mapping to the
+ *	  target relation, comparison with what an event says.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_SCHEMA_TABLE_H
+#define CDC_SCHEMA_TABLE_H
+
+#include "postgres.h"
+#include "utils/jsonb.h"
+#include "utils/rel.h"
+
+#include "schema/type_map.h"
+
+/* Declared definition <-> jsonb, lossless for the declared facts. Results in CurrentMemoryContext. */
+extern Datum schema_def_to_jsonb(const CdcTableDef *def);
+extern CdcTableDef *schema_def_from_jsonb(Datum value);
+
+/*
+ * Why a table cannot be mirrored: no usable key (none, prefix key parts, a key
+ * column of a type that cannot be one), a column without a PostgreSQL type,
+ * names that do not fit into 63 bytes. Returns false and fills *sqlstate,
+ * *detail and *hint (palloc'd); all bad columns at once.
+ */
+extern bool schema_def_is_supported(const CdcTableDef *def, const SchemaTypeOptions *options,
+                                    int *sqlstate, char **detail, char **hint);
+
+/*
+ * Statements that make the target: CREATE TABLE with primary key (the source's key), NOT
+ * NULL, defaults that translate, identity for AUTO_INCREMENT; COMMENT ON for
+ * table and columns. Names quoted and schema-qualified. List of char *.
+ */
+extern List *schema_create_statements(const CdcTableDef *def, const char *target_schema,
+                                      const char *target_table, const SchemaTypeOptions *options);
+
+/* The open mapping of one source table to its target relation. */
+typedef struct SchemaTable
+{
+	const CdcTableDef *def; /* declared */
+	Oid relid;
+	int natts;    /* of the target's tuple descriptor */
+	int ncolumns; /* source columns, in def's order */
+	SchemaColumn *
+	    columns; /* attnum is 0 where the target has no such column: only for generated source columns that the target generates itself */
+	int nkey;
+	int *key; /* source column indexes in key order */
+} SchemaTable;
+
+/*
+ * Map by name. Throws, with all reasons at once, when the target lacks a
+ * column, has a NOT NULL column without default that the source lacks, or a
+ * column's type does not fit. Everything in cxt; def must outlive it.
+ */
+extern SchemaTable *schema_table_open(const CdcTableDef *def, Relation rel, MemoryContext cxt);
+
+/*
+ * Compare the definition that an event carries with the declared one. On
+ * success returns an array of def->ncolumns indexes into the event's columns
+ * (in CurrentMemoryContext), and has set in the event's columns the types that
+ * the binary log cannot tell (JSON, UUID, INET4, INET6, VECTOR of MariaDB). Hidden columns
+ * of functional indexes in the event are passed over. On a difference returns
+ * NULL and *why (palloc'd, "column \"x\" was added"); when the event lacks the
+ * metadata to compare (names, sign), NULL, *why and *lacks_metadata = true.
+ */
+extern int *schema_match_event(const CdcTableDef *def, CdcTableDef *event, char **why,
+                               bool *lacks_metadata);
+
+#endif /* CDC_SCHEMA_TABLE_H */

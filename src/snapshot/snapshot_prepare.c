@@ -1,0 +1,424 @@
+/*-------------------------------------------------------------------------
+ *
+ * snapshot_prepare.c
+ *	  First run of a pipeline: start mark, tables, targets.
+ *
+ * NOTES
+ *	  Order matters: the start mark is read before the tables are looked at, so
+ *	  that a change of shape after the mark comes again in the stream and stops
+ *	  the table, instead of being missed. All talk with the source is done before
+ *	  the transaction begins. In the transaction targets come first (they take
+ *	  locks on relations), catalog rows last (they take the pipeline's state lock).
+ *
+ *	  Each target is made in a subtransaction of its own: one table that cannot
+ *	  be mirrored comes out STOPPED with the reason and the others go on.
+ *
+ *	  An XA transaction that was prepared before the mark and is committed after
+ *	  it would be in nobody's hands: its rows are below the mark in the log, but
+ *	  not visible to a chunk read early. So the mark has to be read while nothing
+ *	  is prepared, as far as the source lets us look.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "executor/spi.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+#include "utils/snapmgr.h"
+
+#include "heap/heap_row.h"
+#include "mysql/mysql_server.h"
+#include "schema/table.h"
+#include "snapshot/snapshot.h"
+#include "util/util_wait.h"
+
+/* How long to wait for a moment without prepared XA transactions, in steps. */
+#define XA_WAIT_STEPS 100
+#define XA_WAIT_STEP_MS 100
+
+/* A source table on its way into the catalog. */
+typedef struct Candidate
+{
+	CdcTableDef *def;
+	CatalogTable table;
+	UtilErrorInfo *error;		/* why it is stopped; NULL: it is not */
+} Candidate;
+
+typedef struct Prepare
+{
+	const CatalogPipeline *pipeline;
+	const MysqlServerInfo *info;
+	SchemaTypeOptions options;
+	CdcPosition position;		/* start mark */
+	char	   *gtids;
+	List	   *candidates;		/* of Candidate */
+} Prepare;
+
+static char *
+server_text(const char *utf8)
+{
+	return pg_any_to_server(pstrdup(utf8), strlen(utf8), PG_UTF8);
+}
+
+static UtilErrorInfo *
+make_error(int sqlstate, char *message, char *detail, char *hint)
+{
+	UtilErrorInfo *info = palloc0(sizeof(UtilErrorInfo));
+
+	info->sqlstate = sqlstate;
+	info->message = message;
+	info->detail = detail;
+	info->hint = hint;
+	return info;
+}
+
+/* ------------------------------------------------------- talk with the source */
+
+/* Is an XA transaction prepared on the source? False also when it does not tell. */
+static bool
+source_has_prepared(MysqlSession *session, const MysqlServerInfo *info)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	volatile bool found = false;
+
+	PG_TRY();
+	{
+		MysqlRow	row;
+
+		mysql_session_query(session, "XA RECOVER");
+		found = mysql_session_fetch(session, &row);
+		mysql_session_drain(session);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(cxt);
+		edata = CopyErrorData();
+		FlushErrorState();
+		if (mysql_session_last_errno(session) == 0)
+			ReThrowError(edata);
+		/* MySQL wants XA_RECOVER_ADMIN for it, which is not asked for */
+		ereport(DEBUG1,
+				(errmsg_internal("source does not show prepared XA transactions: %s", edata->message)));
+	}
+	PG_END_TRY();
+	return found;
+}
+
+/* Read the start mark at a moment when nothing is prepared. */
+static void
+read_start_mark(Prepare *p, MysqlSession *session)
+{
+	for (int i = 0; i < XA_WAIT_STEPS; i++)
+	{
+		if (!source_has_prepared(session, p->info))
+		{
+			mysql_server_start_mark(session, p->info, &p->position, &p->gtids);
+			if (!source_has_prepared(session, p->info))
+				return;
+		}
+		util_wait(PGINVALID_SOCKET, XA_WAIT_STEP_MS, UTIL_WAIT_SOURCE_READ);
+	}
+
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_IN_USE),
+			 errmsg("the source has prepared XA transactions"),
+			 errdetail("A snapshot can begin only while none is prepared."),
+			 errhint("XA RECOVER on the source lists them; commit or roll back what was left behind.")));
+}
+
+static void
+read_tables(Prepare *p, MysqlSession *session)
+{
+	List	   *names = mysql_server_list_tables(session, p->pipeline->tables);
+	ListCell   *lc;
+
+	foreach(lc, names)
+	{
+		CdcTableDef *name = lfirst(lc);
+		CdcTableDef *def = mysql_server_describe(session, p->info, name->schema, name->name);
+		Candidate  *c;
+
+		if (def == NULL)
+			continue;			/* dropped meanwhile */
+
+		c = palloc0(sizeof(Candidate));
+		c->def = def;
+		c->table.pipeline_id = p->pipeline->id;
+		c->table.source_schema = server_text(def->schema);
+		c->table.source_table = server_text(def->name);
+		c->table.target_schema = pstrdup(p->pipeline->target_schema ? p->pipeline->target_schema : c->table.source_schema);
+		c->table.target_table = c->table.source_table;
+		c->table.state = CATALOG_TABLE_SNAPSHOT;
+		c->table.generation = 1;
+		c->table.row_estimate = def->row_estimate > PG_INT64_MAX ? PG_INT64_MAX : (int64) def->row_estimate;
+		p->candidates = lappend(p->candidates, c);
+	}
+
+	if (p->candidates == NIL)
+	{
+		StringInfoData patterns;
+
+		initStringInfo(&patterns);
+		foreach(lc, p->pipeline->tables)
+			appendStringInfo(&patterns, "%s\"%s\"", patterns.len > 0 ? ", " : "", (char *) lfirst(lc));
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
+				 errmsg("source server \"%s\" has no table for pipeline \"%s\"",
+						p->pipeline->source, p->pipeline->name),
+				 errdetail("No base table that the user may see matches %s.", patterns.data),
+				 errhint("Check the patterns, and that the user has SELECT on the tables.")));
+	}
+}
+
+/* -------------------------------------------------------------------- targets */
+
+static void
+run(const char *sql)
+{
+	int			rc = SPI_execute(sql, false, 0);
+
+	if (rc < 0)
+		elog(ERROR, "SPI_execute failed: %s", SPI_result_code_string(rc));
+}
+
+/* Make the target, or take the empty one that is there. Throws. */
+static void
+make_target(const Prepare *p, Candidate *c)
+{
+	CatalogTable *table = &c->table;
+	Oid			namespace = get_namespace_oid(table->target_schema, true);
+	Oid			relid = OidIsValid(namespace) ? get_relname_relid(table->target_table, namespace) : InvalidOid;
+	bool		existed = OidIsValid(relid);
+	HeapRow    *row;
+
+	if (!existed)
+	{
+		MemoryContext cxt = CurrentMemoryContext;
+		List	   *statements = schema_create_statements(c->def, table->target_schema,
+														  table->target_table, &p->options);
+		ListCell   *lc;
+
+		SPI_connect();
+		if (!OidIsValid(namespace))
+		{
+			run(psprintf("CREATE SCHEMA %s", quote_identifier(table->target_schema)));
+			namespace = get_namespace_oid(table->target_schema, false);
+		}
+		foreach(lc, statements)
+			run(lfirst(lc));
+		SPI_finish();
+		MemoryContextSwitchTo(cxt);
+
+		relid = get_relname_relid(table->target_table, namespace);
+	}
+
+	/* opening checks rights, key and columns */
+	row = heap_row_open(relid, c->def);
+	if (existed && heap_target_has_rows(row->target))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("target table \"%s.%s\" exists and has rows", table->target_schema, table->target_table),
+				 errhint("Drop or empty the table, then use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+	heap_row_close(row);
+	table->target = relid;
+}
+
+/* Reasons that need no look at the target: definition, names, another table with the same target. */
+static UtilErrorInfo *
+refuse_early(const Prepare *p, const Candidate *c, List *taken)
+{
+	int			sqlstate;
+	char	   *detail;
+	char	   *hint;
+	ListCell   *lc;
+
+	if (!schema_def_is_supported(c->def, &p->options, &sqlstate, &detail, &hint))
+		return make_error(sqlstate,
+						  psprintf("source table \"%s.%s\" cannot be mirrored",
+								   c->table.source_schema, c->table.source_table),
+						  detail, hint);
+
+	if (strlen(c->table.target_schema) >= NAMEDATALEN || strlen(c->table.target_table) >= NAMEDATALEN)
+		return make_error(ERRCODE_NAME_TOO_LONG,
+						  psprintf("name of target table \"%s.%s\" is too long",
+								   c->table.target_schema, c->table.target_table),
+						  psprintf("PostgreSQL allows %d bytes for each name.", NAMEDATALEN - 1),
+						  NULL);
+
+	foreach(lc, taken)
+	{
+		const CatalogTable *other = lfirst(lc);
+
+		if (strcmp(other->target_schema, c->table.target_schema) == 0 &&
+			strcmp(other->target_table, c->table.target_table) == 0)
+			return make_error(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+							  psprintf("target table \"%s.%s\" belongs to another source table",
+									   c->table.target_schema, c->table.target_table),
+							  other->pipeline_id == c->table.pipeline_id
+							  ? psprintf("Source table \"%s.%s\" of this pipeline goes there.",
+										 other->source_schema, other->source_table)
+							  : pstrdup("A table of another pipeline goes there."),
+							  pstrdup("Leave one of them out, or make a pipeline with another target schema for it."));
+	}
+	return NULL;
+}
+
+/*
+ * Make the target of one table in a subtransaction. What is the table's own
+ * fault is noted in c->error; other errors are thrown.
+ */
+static void
+prepare_target(const Prepare *p, Candidate *c)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(cxt);
+	PG_TRY();
+	{
+		make_target(p, c);
+		ReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(cxt);
+		CurrentResourceOwner = owner;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(cxt);
+		edata = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(cxt);
+		CurrentResourceOwner = owner;
+
+		if (!heap_error_is_tables_own(edata->sqlerrcode))
+			ReThrowError(edata);
+		c->error = util_error_info(edata);
+		c->table.target = InvalidOid;
+		FreeErrorData(edata);
+	}
+	PG_END_TRY();
+}
+
+/* Targets that tables of other pipelines write to: List of CatalogTable. */
+static List *
+targets_of_others(const CatalogPipeline *pipeline)
+{
+	List	   *taken = NIL;
+	ListCell   *lc;
+
+	foreach(lc, catalog_pipeline_list())
+	{
+		const CatalogPipeline *other = lfirst(lc);
+
+		if (other->id != pipeline->id)
+		{
+			ListCell   *lc2;
+
+			foreach(lc2, catalog_table_list(other->id))
+			{
+				CatalogTable *table = lfirst(lc2);
+
+				if (OidIsValid(table->target) && table->state != CATALOG_TABLE_STOPPED)
+					taken = lappend(taken, table);
+			}
+		}
+	}
+	return taken;
+}
+
+/* All that is written, in one transaction. */
+static void
+write_down(Prepare *p, CatalogPositionLog *log)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	List	   *taken;
+	ListCell   *lc;
+	int			stopped = 0;
+	CdcGtidKind kind = p->info->flavor == MYSQL_FLAVOR_MARIADB ? CDC_GTID_MARIADB
+		: p->info->gtid_on ? CDC_GTID_MYSQL : CDC_GTID_NONE;
+
+	heap_transaction_begin();
+	PushActiveSnapshot(GetTransactionSnapshot());
+
+	taken = targets_of_others(p->pipeline);
+	foreach(lc, p->candidates)
+	{
+		Candidate  *c = lfirst(lc);
+
+		CHECK_FOR_INTERRUPTS();
+		c->error = refuse_early(p, c, taken);
+		if (c->error == NULL)
+		{
+			prepare_target(p, c);
+			taken = lappend(taken, &c->table);
+		}
+		if (c->error != NULL)
+		{
+			c->table.state = CATALOG_TABLE_STOPPED;
+			stopped++;
+		}
+	}
+
+	foreach(lc, p->candidates)
+	{
+		Candidate  *c = lfirst(lc);
+
+		c->table.definition = schema_def_to_jsonb(c->def);
+		catalog_table_insert(&c->table, c->error);
+		if (c->error != NULL)
+			ereport(LOG,
+					(errcode(c->error->sqlstate),
+					 errmsg("source table \"%s.%s\" of pipeline \"%s\" is stopped: %s",
+							c->table.source_schema, c->table.source_table, p->pipeline->name, c->error->message),
+					 c->error->detail ? errdetail("%s", c->error->detail) : 0,
+					 c->error->hint ? errhint("%s", c->error->hint) : 0));
+	}
+	catalog_position_log_start(log, p->info->identity, kind, &p->position, p->gtids ? p->gtids : "");
+
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(caller);
+
+	ereport(LOG,
+			(errmsg("pipeline \"%s\" starts with %d tables, %d of them stopped",
+					p->pipeline->name, list_length(p->candidates), stopped)));
+}
+
+void
+snapshot_prepare(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint,
+				 CatalogPositionLog *log)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	MemoryContext cxt = AllocSetContextCreate(caller, "cdc snapshot prepare", ALLOCSET_DEFAULT_SIZES);
+	MysqlSession *session;
+	Prepare		p = {.pipeline = pipeline};
+
+	MemoryContextSwitchTo(cxt);
+	p.options.tinyint1_as_boolean =
+		util_option_bool(&catalog_pipeline_options, "tinyint1_as_boolean",
+						 catalog_pipeline_option(pipeline, "tinyint1_as_boolean"));
+
+	session = mysql_session_open(endpoint); /* closed with cxt when something throws */
+	p.info = mysql_server_info(session);
+	read_start_mark(&p, session);
+	read_tables(&p, session);
+	mysql_session_close(session);
+
+	write_down(&p, log);
+
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(cxt);
+}

@@ -1,0 +1,532 @@
+/*-------------------------------------------------------------------------
+ *
+ * source_check.c
+ *	  Can a MySQL-family server be followed?
+ *
+ * NOTES
+ *	  One function per topic, each adding one line or more. A setting is read
+ *	  from SHOW GLOBAL VARIABLES, so one that a version does not know is just
+ *	  missing. Privileges are found out by trying where that is possible without
+ *	  harm, else from SHOW GRANTS. Everything wrong is reported at once.
+ *
+ *	  "error" means that changes would be missing or wrong; "warning" that
+ *	  something will not work in a case that may come (an outage, a failover).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "lib/stringinfo.h"
+#include "utils/memutils.h"
+
+#include "source/source_check.h"
+#include "util/util_error.h"
+
+/* Names of tables that a line lists before it only counts. */
+#define LISTED_TABLES 5
+#define SECONDS_PER_DAY 86400
+
+typedef struct Variable
+{
+	char	   *name;
+	char	   *value;
+} Variable;
+
+/* A line and the words that follow 'source server "shop"' when it is thrown. */
+typedef struct CheckLine
+{
+	CdcCheckLine line;			/* first: callers see only this */
+	const char *problem;
+} CheckLine;
+
+typedef struct CheckState
+{
+	const SourceCheck *check;
+	MysqlSession *session;
+	const MysqlServerInfo *info;
+	bool		is_mariadb;
+	List	   *variables;		/* of Variable */
+	List	   *lines;			/* of CheckLine */
+	bool		is_replica;
+	bool		replica_unknown;	/* no privilege to ask */
+} CheckState;
+
+static const char *const variable_names[] = {
+	"log_bin", "binlog_format", "binlog_row_image", "binlog_row_metadata", "binlog_row_value_options",
+	"gtid_mode", "enforce_gtid_consistency", "gtid_strict_mode", "server_id",
+	"binlog_expire_logs_seconds", "expire_logs_days", "log_replica_updates", "log_slave_updates",
+	"replica_preserve_commit_order", "replica_parallel_workers",
+	"innodb_native_foreign_keys", "mysql56_temporal_format", "wsrep_on",
+};
+
+static void
+add_line(CheckState *state, const char *name, const char *status, const char *detail,
+		 const char *hint, const char *problem)
+{
+	CheckLine  *line = palloc0(sizeof(CheckLine));
+
+	line->line.check = name;
+	line->line.status = status;
+	line->line.detail = detail;
+	line->line.hint = hint;
+	line->problem = problem;
+	state->lines = lappend(state->lines, line);
+}
+
+static void
+add_ok(CheckState *state, const char *name, const char *detail)
+{
+	add_line(state, name, "ok", detail, NULL, NULL);
+}
+
+static void
+add_warning(CheckState *state, const char *name, const char *detail, const char *hint)
+{
+	add_line(state, name, "warning", detail, hint, NULL);
+}
+
+static void
+add_error(CheckState *state, const char *name, const char *detail, const char *hint, const char *problem)
+{
+	add_line(state, name, "error", detail, hint, problem);
+}
+
+static void
+read_variables(CheckState *state)
+{
+	StringInfoData sql;
+	MysqlRow	row;
+
+	initStringInfo(&sql);
+	appendStringInfoString(&sql, "SHOW GLOBAL VARIABLES WHERE variable_name IN (");
+	for (int i = 0; i < (int) lengthof(variable_names); i++)
+		appendStringInfo(&sql, "%s'%s'", i ? ", " : "", variable_names[i]);
+	appendStringInfoChar(&sql, ')');
+	mysql_session_query(state->session, sql.data);
+	while (mysql_session_fetch(state->session, &row))
+	{
+		Variable   *variable = palloc(sizeof(Variable));
+
+		variable->name = pstrdup(row.values[0] ? row.values[0] : "");
+		variable->value = pstrdup(row.values[1] ? row.values[1] : "");
+		state->variables = lappend(state->variables, variable);
+	}
+}
+
+/* Value of a variable, or NULL when the server does not know it. */
+static const char *
+variable_value(CheckState *state, const char *name)
+{
+	ListCell   *lc;
+
+	foreach(lc, state->variables)
+	{
+		Variable   *variable = lfirst(lc);
+
+		if (pg_strcasecmp(variable->name, name) == 0)
+			return variable->value;
+	}
+	return NULL;
+}
+
+static bool
+variable_is(CheckState *state, const char *name, const char *value)
+{
+	const char *now = variable_value(state, name);
+
+	return now != NULL && pg_strcasecmp(now, value) == 0;
+}
+
+static bool
+is_off(const char *value)
+{
+	return value != NULL && (pg_strcasecmp(value, "OFF") == 0 || strcmp(value, "0") == 0);
+}
+
+/*
+ * Run a statement that the server may refuse for lack of privileges; false when
+ * it did. No subtransaction is needed: nothing but the session is touched.
+ */
+static bool
+try_statement(CheckState *state, const char *sql, int *nrows)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	volatile bool done = true;
+	volatile int count = 0;
+	MysqlRow	row;
+
+	PG_TRY();
+	{
+		mysql_session_query(state->session, sql);
+		while (mysql_session_fetch(state->session, &row))
+			count++;
+	}
+	PG_CATCH();
+	{
+		if (geterrcode() != CDC_ERRCODE_SOURCE_SETTING)
+			PG_RE_THROW();
+		MemoryContextSwitchTo(cxt);
+		FlushErrorState();
+		done = false;
+	}
+	PG_END_TRY();
+	if (nrows)
+		*nrows = count;
+	return done;
+}
+
+static void
+check_version(CheckState *state)
+{
+	const MysqlServerInfo *info = state->info;
+	const char *family = state->is_mariadb ? "MariaDB" : "MySQL";
+	int			minimum = state->is_mariadb ? 100500 : 80001;
+	const char *detail = psprintf("%s %s, server_id %u, lower_case_table_names %d.",
+								  family, info->version_text, info->server_id, info->lower_case_table_names);
+
+	if (info->version < minimum)
+		add_error(state, "version", detail,
+				  psprintf("Row metadata needs %s or later.", state->is_mariadb ? "MariaDB 10.5" : "MySQL 8.0.1"),
+				  "is too old");
+	else
+		add_ok(state, "version", detail);
+}
+
+static void
+check_log_bin(CheckState *state)
+{
+	if (variable_is(state, "log_bin", "ON") || variable_is(state, "log_bin", "1"))
+		add_ok(state, "log_bin", "The server writes a binary log.");
+	else
+		add_error(state, "log_bin", "The server's log_bin is \"OFF\".",
+				  "Set log_bin and server_id in the source's configuration file and restart it.",
+				  "does not write a binary log");
+}
+
+/* A setting that must have one value. */
+static void
+check_required(CheckState *state, const char *name, const char *wanted, const char *hint, const char *problem)
+{
+	const char *value = variable_value(state, name);
+
+	if (value == NULL)
+		return;
+	if (pg_strcasecmp(value, wanted) == 0)
+		add_ok(state, name, psprintf("The server's %s is \"%s\".", name, value));
+	else
+		add_error(state, name, psprintf("The server's %s is \"%s\".", name, value), hint, problem);
+}
+
+static void
+check_binlog_settings(CheckState *state)
+{
+	/* SET PERSIST keeps it over a restart; MariaDB has only the configuration file for that */
+	const char *set = state->is_mariadb ? "SET GLOBAL" : "SET PERSIST";
+
+	check_required(state, "binlog_format", "ROW",
+				   psprintf("Run on the source: %s binlog_format = ROW; then let its writers reconnect.", set),
+				   "does not write row events");
+	check_required(state, "binlog_row_metadata", "FULL",
+				   psprintf("Run on the source: %s binlog_row_metadata = FULL;%s", set,
+							state->is_mariadb ? " and set it in the configuration file." : ""),
+				   "does not write full row metadata");
+	check_required(state, "binlog_row_image", "FULL",
+				   psprintf("Run on the source: %s binlog_row_image = FULL; then let its writers reconnect.", set),
+				   "does not write full row images");
+	check_required(state, "binlog_row_value_options", "",
+				   psprintf("Run on the source: %s binlog_row_value_options = ''; then let its writers reconnect.", set),
+				   "writes partial JSON values");
+	if (!state->is_mariadb && state->info->version >= 80001 &&
+		variable_value(state, "binlog_row_metadata") == NULL)
+		add_error(state, "binlog_row_metadata", "The server does not know binlog_row_metadata.", NULL,
+				  "does not write full row metadata");
+}
+
+static void
+check_gtids(CheckState *state)
+{
+	if (state->is_mariadb)
+	{
+		if (is_off(variable_value(state, "gtid_strict_mode")))
+			add_warning(state, "gtid_strict_mode", "The server's gtid_strict_mode is \"OFF\": its GTIDs may be out of order.",
+						"SET GLOBAL gtid_strict_mode = ON;");
+		else
+			add_ok(state, "gtid_strict_mode", "The server's gtid_strict_mode is \"ON\".");
+	}
+	else if (state->info->gtid_on)
+		add_ok(state, "gtid_mode", "The server's gtid_mode is \"ON\".");
+	else
+	{
+		add_warning(state, "gtid_mode",
+					"Without GTIDs a pipeline follows by file and offset and cannot move to another server.",
+					"Set enforce_gtid_consistency = ON and gtid_mode = ON on the source.");
+		if (try_statement(state, "SELECT local FROM performance_schema.log_status", NULL))
+			add_ok(state, "log_status", "The start mark of a snapshot can be read.");
+		else
+			add_error(state, "log_status",
+					  "Without GTIDs the start mark of a snapshot is read from performance_schema.log_status.",
+					  psprintf("Run on the source: GRANT BACKUP_ADMIN ON *.* TO %s; "
+							   "GRANT SELECT ON performance_schema.log_status TO %s;",
+							   mysql_session_account(state->session), mysql_session_account(state->session)),
+					  "does not show its log status");
+	}
+}
+
+static void
+check_server_id(CheckState *state)
+{
+	if (state->info->server_id == 0)
+		add_error(state, "server_id", "The server's server_id is 0.",
+				  "Set server_id in the source's configuration to a number that no other server has.",
+				  "has no server_id");
+	else if (state->check->our_server_id == state->info->server_id)
+		add_error(state, "server_id",
+				  psprintf("The option server_id is %u, which is the source's own.", state->check->our_server_id),
+				  "Set another server_id in the server's options, or none.",
+				  "has the server_id that the pipeline wants to use");
+	else
+		add_ok(state, "server_id", psprintf("The server's server_id is %u.", state->info->server_id));
+}
+
+static void
+check_retention(CheckState *state)
+{
+	const char *seconds_text = variable_value(state, "binlog_expire_logs_seconds");
+	const char *days_text = variable_value(state, "expire_logs_days");
+	double		seconds = seconds_text ? strtod(seconds_text, NULL) : 0;
+
+	if (seconds == 0 && days_text != NULL)
+		seconds = strtod(days_text, NULL) * SECONDS_PER_DAY;
+	if (seconds == 0)
+		add_ok(state, "binlog_expire_logs_seconds", "Binary logs are not removed by age.");
+	else if (seconds < SECONDS_PER_DAY)
+		add_warning(state, "binlog_expire_logs_seconds",
+					psprintf("Binary logs are removed after %.0f s; a longer outage loses the position.", seconds),
+					"SET GLOBAL binlog_expire_logs_seconds = 604800;");
+	else
+		add_ok(state, "binlog_expire_logs_seconds",
+			   psprintf("Binary logs are kept for %.1f days.", seconds / SECONDS_PER_DAY));
+}
+
+static void
+check_replica(CheckState *state)
+{
+	const char *name = variable_value(state, "log_replica_updates") ? "log_replica_updates" : "log_slave_updates";
+	bool		is_new = !state->is_mariadb && state->info->version >= 80022;
+	int			nrows = 0;
+
+	if (!try_statement(state, is_new ? "SHOW REPLICA STATUS" : "SHOW SLAVE STATUS", &nrows))
+		state->replica_unknown = true;
+	state->is_replica = nrows > 0;
+
+	if (is_off(variable_value(state, name)))
+	{
+		if (state->is_replica)
+			add_error(state, name, psprintf("The server is a replica and its %s is \"OFF\".", name),
+					  psprintf("Set %s = ON in the source's configuration and restart it.", name),
+					  "does not log what it replicates");
+		else if (state->replica_unknown)
+			add_warning(state, name,
+						psprintf("The server's %s is \"OFF\": if it is a replica, nothing of what it replicates arrives.", name),
+						psprintf("Set %s = ON in the source's configuration and restart it.", name));
+	}
+	else if (state->is_replica)
+		add_ok(state, name, psprintf("The server is a replica and its %s is \"ON\".", name));
+
+	if (state->is_replica && is_off(variable_value(state, "replica_preserve_commit_order")) &&
+		!is_off(variable_value(state, "replica_parallel_workers")))
+		add_warning(state, "replica_preserve_commit_order",
+					"The replica applies in parallel without keeping the commit order: its GTIDs have gaps.",
+					"SET PERSIST replica_preserve_commit_order = ON;");
+}
+
+/* Fields 0 and 1 are schema and table: is it one whose changes matter? */
+static bool
+row_is_wanted(CheckState *state, const MysqlRow *row)
+{
+	const char *schema = row->values[0] ? row->values[0] : "";
+	const char *table = row->values[1] ? row->values[1] : "";
+
+	if (mysql_schema_is_system(schema))
+		return false;
+	return state->check->want == NULL || state->check->want(state->check->arg, schema, table);
+}
+
+/* Names of the wanted tables that a query gives, "a.b, c.d and 7 more"; NULL when there are none. */
+static char *
+list_tables(CheckState *state, const char *sql)
+{
+	StringInfoData buf;
+	int			count = 0;
+	MysqlRow	row;
+
+	initStringInfo(&buf);
+	mysql_session_query(state->session, sql);
+	while (mysql_session_fetch(state->session, &row))
+	{
+		if (!row_is_wanted(state, &row))
+			continue;
+		if (count++ < LISTED_TABLES)
+			appendStringInfo(&buf, "%s\"%s.%s\"", count > 1 ? ", " : "", row.values[0], row.values[1]);
+	}
+	if (count > LISTED_TABLES)
+		appendStringInfo(&buf, " and %d more", count - LISTED_TABLES);
+	return count > 0 ? buf.data : NULL;
+}
+
+static void
+check_tables(CheckState *state)
+{
+	const char *native = variable_value(state, "innodb_native_foreign_keys");
+	char	   *names;
+
+	names = list_tables(state,
+						"SELECT table_schema, table_name FROM information_schema.tables "
+						"WHERE table_type = 'BASE TABLE' AND engine <> 'InnoDB' "
+						"AND table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys') "
+						"ORDER BY 1, 2");
+	if (names)
+		add_warning(state, "engine", psprintf("Tables of other engines than InnoDB: %s.", names),
+					"Such a table has no consistent snapshot; use ALTER TABLE ... ENGINE = InnoDB.");
+	else
+		add_ok(state, "engine", "All tables are InnoDB tables.");
+
+	/* MySQL 9.6 and later log what a foreign key does to child rows, unless that is switched back */
+	if (native != NULL && is_off(native))
+	{
+		add_ok(state, "foreign_keys", "The server logs the row changes of foreign keys.");
+		return;
+	}
+	names = list_tables(state,
+						"SELECT DISTINCT constraint_schema, table_name FROM information_schema.referential_constraints "
+						"WHERE delete_rule IN ('CASCADE', 'SET NULL') OR update_rule IN ('CASCADE', 'SET NULL') "
+						"ORDER BY 1, 2");
+	if (names)
+		add_warning(state, "foreign_keys",
+					psprintf("The server does not log what ON DELETE or ON UPDATE does to rows of: %s.", names),
+					native != NULL
+					? "Run on the source: SET PERSIST_ONLY innodb_native_foreign_keys = OFF; and restart it."
+					: "Changes that foreign keys make to these tables will be missing in the target.");
+	else
+		add_ok(state, "foreign_keys", "No foreign key changes rows of other tables.");
+}
+
+static void
+check_odd_settings(CheckState *state)
+{
+	if (is_off(variable_value(state, "mysql56_temporal_format")))
+		add_warning(state, "mysql56_temporal_format",
+					"The server makes columns in the old time format, whose fractions the binary log does not describe.",
+					"SET GLOBAL mysql56_temporal_format = ON; and rebuild tables with TIME, DATETIME or TIMESTAMP columns.");
+	if (variable_is(state, "wsrep_on", "ON"))
+		add_warning(state, "wsrep_on", "The server is part of a Galera cluster: positions hold on this node only.", NULL);
+}
+
+/* Is the privilege among those of a line "GRANT a, b, c ON *.* TO ..."? */
+static bool
+grant_line_has(const char *line, const char *privilege, bool global_only)
+{
+	const char *on = strstr(line, " ON ");
+	const char *found;
+
+	if (strncmp(line, "GRANT ", 6) != 0 || on == NULL)
+		return false;
+	if (global_only && strncmp(on, " ON *.* ", 8) != 0)
+		return false;
+	found = strstr(line, "ALL PRIVILEGES");
+	if (found != NULL && found < on)
+		return true;
+	found = strstr(line, privilege);
+	return found != NULL && found < on;
+}
+
+static void
+check_privileges(CheckState *state)
+{
+	const char *account = mysql_session_account(state->session);
+	bool		has_select = false;
+	bool		has_slave = false;
+	bool		has_roles = false;
+	bool		has_client;
+	const char *status_statement;
+	MysqlRow	row;
+
+	mysql_session_query(state->session, "SHOW GRANTS");
+	while (mysql_session_fetch(state->session, &row))
+	{
+		const char *line = row.values[0] ? row.values[0] : "";
+
+		has_select |= grant_line_has(line, "SELECT", false);
+		has_slave |= grant_line_has(line, "REPLICATION SLAVE", true);
+		has_roles |= strncmp(line, "GRANT ", 6) == 0 && strstr(line, " ON ") == NULL;
+	}
+	status_statement = !state->is_mariadb && state->info->version >= 80200
+		? "SHOW BINARY LOG STATUS" : "SHOW MASTER STATUS";
+	has_client = try_statement(state, status_statement, NULL);
+
+	if (has_slave)
+		add_ok(state, "replication_slave", "The user may read the binary log.");
+	else if (has_roles)
+		add_warning(state, "replication_slave", "The user has REPLICATION SLAVE, if at all, through a role.",
+					psprintf("GRANT REPLICATION SLAVE ON *.* TO %s;", account));
+	else
+		add_error(state, "replication_slave", psprintf("User %s does not have REPLICATION SLAVE.", account),
+				  psprintf("Run on the source: GRANT REPLICATION SLAVE ON *.* TO %s;", account),
+				  "does not let the user read its binary log");
+	if (has_client)
+		add_ok(state, "replication_client", "The user may ask where the binary log stands.");
+	else
+		add_error(state, "replication_client", psprintf("User %s does not have REPLICATION CLIENT.", account),
+				  psprintf("Run on the source: GRANT REPLICATION CLIENT ON *.* TO %s;", account),
+				  "does not let the user ask where its binary log stands");
+	if (has_select || has_roles)
+		add_ok(state, "select", "The user may read tables.");
+	else
+		add_error(state, "select", psprintf("User %s has no SELECT privilege.", account),
+				  psprintf("Run on the source: GRANT SELECT ON *.* TO %s; or on the schemas to mirror.", account),
+				  "does not let the user read tables");
+}
+
+List *
+source_check_run(const SourceCheck *check)
+{
+	CheckState	state = {0};
+
+	state.check = check;
+	state.session = check->session;
+	state.info = check->info;
+	state.is_mariadb = check->info->flavor == MYSQL_FLAVOR_MARIADB;
+
+	read_variables(&state);
+	check_version(&state);
+	check_log_bin(&state);
+	check_binlog_settings(&state);
+	check_privileges(&state);
+	check_gtids(&state);
+	check_server_id(&state);
+	check_retention(&state);
+	check_replica(&state);
+	check_odd_settings(&state);
+	check_tables(&state);
+	return state.lines;
+}
+
+void
+source_check_require(const SourceCheck *check, List *lines)
+{
+	ListCell   *lc;
+
+	foreach(lc, lines)
+	{
+		CheckLine  *line = lfirst(lc);
+
+		if (strcmp(line->line.status, "error") != 0)
+			continue;
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_SOURCE_SETTING),
+				 errmsg("source server \"%s\" %s", mysql_session_server_name(check->session), line->problem),
+				 errdetail_internal("%s", line->line.detail),
+				 line->line.hint ? errhint("%s", line->line.hint) : 0));
+	}
+}

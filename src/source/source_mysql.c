@@ -1,0 +1,828 @@
+/*-------------------------------------------------------------------------
+ *
+ * source_mysql.c
+ *	  Source over the binary log of a MySQL-family server.
+ *
+ * NOTES
+ *	  Packets of the session go into the binary log reader; its events become
+ *	  the neutral events of core/event.h. How groups begin and end:
+ *
+ *	  family    begins with                          ends with
+ *	  MySQL     GTID, QUERY "BEGIN" or "XA START"    XID, QUERY "COMMIT", XA_PREPARE
+ *	  MariaDB   GTID without STANDALONE              the same
+ *	  either    GTID, then any other QUERY           with it: a definition statement
+ *
+ *	  MySQL says BEGIN only when a group has rows to come; MariaDB does not say
+ *	  it at all, so there the flags of the GTID decide. Positions that leave this
+ *	  file always stand between groups: a dump that starts inside one lacks the
+ *	  TABLE_MAPs and is refused or misread by the servers.
+ *
+ *	  When a server dies while it writes, a group has no end; the next file's
+ *	  first event shows it. The open transaction is then rolled back, and that
+ *	  event waits in "held" for the following call.
+ *
+ *	  After a start from GTIDs the server leaves out what we have, but positions
+ *	  before the end of the log at that moment do not stand for that: below
+ *	  "quiet_below" no HEARTBEAT is passed on.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#include "access/xlog.h"
+#include "common/hashfn.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "binlog/reader.h"
+#include "ddl/statement.h"
+#include "mysql/mysql_server.h"
+#include "source/source.h"
+#include "source/source_check.h"
+#include "util/util_arena.h"
+#include "util/util_error.h"
+
+/* One event and what is decoded from it may take this much. */
+#define EVENT_MEMORY_LIMIT ((size_t) 3 * 1024 * 1024 * 1024)
+#define STATEMENT_MEMORY_LIMIT ((size_t) 256 * 1024 * 1024)
+
+/* At most one HEARTBEAT in this time, unless the file changes. */
+#define HEARTBEAT_PAUSE 200		/* ms */
+
+/* The clock is read once per so many events that give nothing to the caller. */
+#define SILENT_EVENTS 256
+
+/* Offsets above this do not fit into COM_BINLOG_DUMP. */
+#define DUMP_OFFSET_MAX PG_UINT32_MAX
+
+typedef struct SourceMysql
+{
+	CdcSource	base;
+	const MysqlEndpoint *endpoint;
+	int32		pipeline_id;
+	CdcSourceWant want;
+	void	   *arg;
+	MemoryContext cxt;			/* lives as the source does */
+	MemoryContext stream_cxt;	/* lives from open to close */
+
+	MysqlSession *session;
+	MysqlServerInfo *info;
+	BinlogReader *reader;
+	CdcArena	arena;			/* for reading statements */
+
+	/* the group that is open */
+	bool		in_transaction; /* BEGIN was passed on */
+	bool		have_gtid;		/* a GTID came and its group has neither begun nor ended */
+	bool		ignore_group;	/* half of a two-phase ALTER that does not count */
+	BinlogGtid	gtid;
+	CdcPosition group_start;
+
+	bool		has_held;
+	BinlogEvent held;
+
+	/* what was passed on last */
+	CdcPosition last_position;
+	TimestampTz last_heartbeat;
+	CdcPosition quiet_below;	/* unknown: no limit */
+} SourceMysql;
+
+/* ---- who we are ---- */
+
+/*
+ * Hash of everything that makes this pipeline's connection unique: a copy of
+ * the cluster on another host or in another directory gets another number, so
+ * it never throws the original off the source.
+ */
+static uint64
+fingerprint(const SourceMysql *source, uint64 seed)
+{
+	char		host[HOST_NAME_MAX + 1] = "";
+	char	   *text;
+	uint64		hash;
+
+	(void) gethostname(host, HOST_NAME_MAX);
+	text = psprintf(UINT64_FORMAT "/%u/%d/%s/%s", GetSystemIdentifier(), MyDatabaseId,
+					source->pipeline_id, DataDir, host);
+	hash = hash_bytes_extended((const unsigned char *) text, (int) strlen(text), seed);
+	pfree(text);
+	return hash;
+}
+
+/* A number far from those that people give to servers, never the source's own. */
+static uint32
+choose_server_id(const SourceMysql *source, uint32 source_server_id)
+{
+	uint32		id;
+
+	if (source->endpoint->server_id != 0)
+		return source->endpoint->server_id;
+	id = UINT32_C(0x40000000) | (uint32) (fingerprint(source, 0) & 0x3FFFFFFF);
+	return id == source_server_id ? id ^ 1 : id;
+}
+
+static char *
+choose_replica_uuid(const SourceMysql *source)
+{
+	uint64		a = fingerprint(source, 1);
+	uint64		b = fingerprint(source, 2);
+
+	/* version 8: made by a rule of our own */
+	return psprintf("%08x-%04x-8%03x-%04x-%04x%08x",
+					(uint32) (a >> 32), (uint32) (a >> 16) & 0xFFFF, (uint32) a & 0xFFF,
+					0x8000 | ((uint32) (b >> 48) & 0x3FFF), (uint32) (b >> 32) & 0xFFFF, (uint32) b);
+}
+
+/* ---- opening ---- */
+
+static void
+check_identity(const SourceMysql *source, const CdcSourceStart *start)
+{
+	if (start->identity == NULL || strcmp(start->identity, source->info->identity) == 0)
+		return;
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_SOURCE_REPLACED),
+			 errmsg("source server \"%s\" is not the server that was followed", source->endpoint->server_name),
+			 errdetail("The position belongs to server \"%s\"; server \"%s\" answers.",
+					   start->identity, source->info->identity),
+			 errhint("Let the address lead to the former server again, or drop the pipeline with cdc_drop_pipeline() and start it anew.")));
+}
+
+/* Is the file of the position still there? Says it better than the server's refusal. */
+static void
+check_position(SourceMysql *source, const CdcPosition *position)
+{
+	char	   *oldest = NULL;
+	bool		found = false;
+	char		text[CDC_POSITION_TEXT_MAX];
+	MysqlRow	row;
+
+	mysql_session_query(source->session, "SHOW BINARY LOGS");
+	while (mysql_session_fetch(source->session, &row))
+	{
+		const char *file = row.values[0] ? row.values[0] : "";
+
+		if (oldest == NULL)
+			oldest = pstrdup(file);
+		if (strcmp(file, position->file) == 0)
+			found = true;
+	}
+	if (found)
+		return;
+	cdc_position_format(position, text);
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_POSITION_LOST),
+			 errmsg("source server \"%s\" no longer has the wanted position", source->endpoint->server_name),
+			 errdetail("Wanted %s; the oldest binary log is %s.", text, oldest ? oldest : "not there"),
+			 errhint("Drop the pipeline with cdc_drop_pipeline() and start it anew.")));
+}
+
+static void
+throw_nomem(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("out of memory")));
+}
+
+/* Text of GTIDs -> what COM_BINLOG_DUMP_GTID wants. */
+static void
+encode_gtid_set(const char *gtids, MysqlDump *dump)
+{
+	const CdcAllocator *allocator = util_context_allocator(CurrentMemoryContext);
+	CdcGtidSet *set = cdc_gtid_set_create(CDC_GTID_MYSQL, allocator);
+	CdcError	error = {0};
+	CdcBuf		buf;
+
+	if (set == NULL)
+		throw_nomem();
+	if (cdc_gtid_set_add_text(set, gtids, strlen(gtids), &error) != CDC_OK)
+		util_throw(&error, "could not read the set of applied GTIDs");
+	cdc_buf_init(&buf, allocator, 0);
+	cdc_gtid_set_encode(set, &buf);
+	if (buf.status != CDC_OK)
+		throw_nomem();
+	dump->gtid_set = (const uint8 *) buf.data;
+	dump->gtid_set_len = buf.len;
+}
+
+/* One GTID of MariaDB in a list, for mariadb_connect_state. */
+typedef struct DomainState
+{
+	uint32		domain;
+	uint32		server;
+	uint64		sequence;
+} DomainState;
+
+/*
+ * MariaDB wants the last GTID of each domain. Ours may hold one per domain and
+ * server; in a domain the sequence only grows, so the highest is the last.
+ */
+static char *
+mariadb_connect_state(const char *gtids)
+{
+	List	   *states = NIL;
+	StringInfoData buf;
+	ListCell   *lc;
+
+	for (const char *p = gtids; *p != '\0';)
+	{
+		DomainState state;
+		DomainState *known = NULL;
+		unsigned long long sequence;
+		int			used = 0;
+
+		if (sscanf(p, " %u-%u-%llu%n", &state.domain, &state.server, &sequence, &used) != 3)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("could not read the set of applied GTIDs")));
+		state.sequence = sequence;
+		foreach(lc, states)
+		{
+			if (((DomainState *) lfirst(lc))->domain == state.domain)
+				known = lfirst(lc);
+		}
+		if (known == NULL)
+		{
+			known = palloc(sizeof(DomainState));
+			*known = state;
+			states = lappend(states, known);
+		}
+		else if (known->sequence < state.sequence)
+			*known = state;
+		p += used;
+		p += strspn(p, ", \r\n\t");
+	}
+	initStringInfo(&buf);
+	foreach(lc, states)
+	{
+		DomainState *state = lfirst(lc);
+
+		appendStringInfo(&buf, "%s%u-%u-" UINT64_FORMAT, buf.len > 0 ? "," : "",
+						 state->domain, state->server, state->sequence);
+	}
+	return buf.data;
+}
+
+/* Decide between position and GTIDs. */
+static void
+plan_dump(SourceMysql *source, const CdcSourceStart *start, MysqlDump *dump)
+{
+	const char *gtids = start->gtids ? start->gtids : "";
+	char		text[CDC_POSITION_TEXT_MAX];
+
+	memset(dump, 0, sizeof(*dump));
+	dump->is_mariadb = source->info->flavor == MYSQL_FLAVOR_MARIADB;
+	dump->server_id = choose_server_id(source, source->info->server_id);
+	dump->replica_uuid = choose_replica_uuid(source);
+	dump->heartbeat_interval = source->endpoint->heartbeat_interval;
+
+	if (cdc_position_is_known(&start->position))
+	{
+		check_position(source, &start->position);
+		if (start->position.offset <= DUMP_OFFSET_MAX)
+		{
+			dump->from = start->position;
+			return;
+		}
+		cdc_position_format(&start->position, text);
+		if (gtids[0] == '\0')
+			ereport(ERROR,
+					(errcode(CDC_ERRCODE_POSITION_LOST),
+					 errmsg("cannot go on in source server \"%s\" at an offset above 4 GiB without GTIDs",
+							source->endpoint->server_name),
+					 errdetail("Wanted %s; the protocol's offset has 32 bits.", text)));
+	}
+	mysql_server_log_position(source->session, source->info, &source->quiet_below);
+	if (dump->is_mariadb)
+		dump->gtid_state = mariadb_connect_state(gtids);
+	else
+		encode_gtid_set(gtids, dump);
+}
+
+static void
+source_mysql_close(CdcSource *base)
+{
+	SourceMysql *source = (SourceMysql *) base;
+
+	/* the session and the reader's memory live in the context */
+	if (source->stream_cxt != NULL)
+		MemoryContextDelete(source->stream_cxt);
+	source->stream_cxt = NULL;
+	source->session = NULL;
+	source->reader = NULL;
+	source->info = NULL;
+}
+
+static void
+open_stream(SourceMysql *source, const CdcSourceStart *start)
+{
+	const CdcAllocator *allocator = util_context_allocator(source->stream_cxt);
+	BinlogReaderOptions options = {.memory_limit = EVENT_MEMORY_LIMIT};
+	SourceCheck check = {0};
+	MysqlDump	dump;
+
+	source->session = mysql_session_open(source->endpoint);
+	source->info = mysql_server_info(source->session);
+	check_identity(source, start);
+	check.session = source->session;
+	check.info = source->info;
+	check.our_server_id = choose_server_id(source, source->info->server_id);
+	check.want = source->want;
+	check.arg = source->arg;
+	source_check_require(&check, source_check_run(&check));
+
+	plan_dump(source, start, &dump);
+	source->reader = binlog_reader_create(allocator, &options);
+	if (source->reader == NULL)
+		throw_nomem();
+	binlog_reader_start(source->reader, &dump.from);
+	cdc_arena_init(&source->arena, allocator, STATEMENT_MEMORY_LIMIT);
+	source->last_position = start->position;
+	mysql_session_start_dump(source->session, &dump);
+}
+
+static void
+source_mysql_open(CdcSource *base, const CdcSourceStart *start)
+{
+	SourceMysql *source = (SourceMysql *) base;
+	MemoryContext old;
+
+	source_mysql_close(base);
+	source->in_transaction = false;
+	source->have_gtid = false;
+	source->ignore_group = false;
+	source->has_held = false;
+	source->last_heartbeat = 0;
+	memset(&source->quiet_below, 0, sizeof(source->quiet_below));
+
+	source->stream_cxt = AllocSetContextCreate(source->cxt, "cdc source stream", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(source->stream_cxt);
+	PG_TRY();
+	{
+		open_stream(source, start);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(old);
+		source_mysql_close(base);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(old);
+}
+
+/* ---- events ---- */
+
+static void
+start_event(CdcEvent *event, CdcEventKind kind, const BinlogEvent *from)
+{
+	event->kind = kind;
+	event->position.file[0] = '\0';
+	event->position.offset = 0;
+	event->gtid.kind = CDC_GTID_NONE;
+	event->source_time_us = (int64) from->timestamp * 1000000;
+}
+
+/* When the group was committed, as exactly as the server tells. */
+static void
+set_commit_time(const SourceMysql *source, CdcEvent *event)
+{
+	if (source->gtid.commit_time_us != 0)
+		event->source_time_us = source->gtid.commit_time_us;
+}
+
+static void
+forget_group(SourceMysql *source)
+{
+	source->in_transaction = false;
+	source->have_gtid = false;
+	source->ignore_group = false;
+	source->gtid.gtid.kind = CDC_GTID_NONE;
+	source->gtid.flags = 0;
+	source->gtid.commit_time_us = 0;
+}
+
+static bool
+emit_begin(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
+{
+	if (!source->have_gtid)
+	{
+		/* no GTID event before it: a server without GTIDs, or one that is switched off */
+		forget_group(source);
+		source->group_start = from->start;
+	}
+	source->in_transaction = true;
+	source->have_gtid = false;
+	start_event(event, CDC_EVENT_BEGIN, from);
+	event->position = source->group_start;
+	event->gtid = source->gtid.gtid;
+	set_commit_time(source, event);
+	return true;
+}
+
+/* The group ends here, one way or the other. */
+static bool
+emit_end(SourceMysql *source, CdcEventKind kind, const BinlogEvent *from, CdcEvent *event)
+{
+	start_event(event, kind, from);
+	set_commit_time(source, event);
+	event->position = from->end;
+	source->last_position = from->end;
+	forget_group(source);
+	return true;
+}
+
+/*
+ * A position between groups was reached. Not each one is worth an event; the
+ * server's next heartbeat repeats what was left out here.
+ */
+static bool
+emit_heartbeat(SourceMysql *source, const CdcPosition *position, const BinlogEvent *from, CdcEvent *event)
+{
+	TimestampTz now;
+	int			order;
+
+	if (!cdc_position_is_known(position))
+		return false;
+	if (cdc_position_is_known(&source->quiet_below) &&
+		cdc_position_compare(position, &source->quiet_below, &order) && order < 0)
+		return false;
+	if (cdc_position_is_known(&source->last_position) &&
+		cdc_position_compare(position, &source->last_position, &order) && order <= 0)
+		return false;
+	now = GetCurrentTimestamp();
+	if (strcmp(position->file, source->last_position.file) == 0 &&
+		!TimestampDifferenceExceeds(source->last_heartbeat, now, HEARTBEAT_PAUSE))
+		return false;
+	source->last_heartbeat = now;
+	source->last_position = *position;
+	start_event(event, CDC_EVENT_HEARTBEAT, from);
+	event->position = *position;
+	return true;
+}
+
+/*
+ * The open transaction has no end: the server died while it wrote it. The event
+ * that shows it is kept for the next call.
+ */
+static bool
+emit_broken_off(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
+{
+	const CdcPosition *go_on = from->kind == BINLOG_ROTATE ? &from->u.rotate : &from->start;
+
+	source->held = *from;
+	source->has_held = true;
+	start_event(event, CDC_EVENT_ROLLBACK, from);
+	event->position = *go_on;
+	source->last_position = *go_on;
+	forget_group(source);
+	return true;
+}
+
+static bool
+emit_statement(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
+{
+	const BinlogQuery *query = &from->u.query;
+	bool		inside = source->in_transaction;
+
+	start_event(event, CDC_EVENT_STATEMENT, from);
+	set_commit_time(source, event);
+	event->statement.schema = query->schema;
+	event->statement.text = query->text;
+	event->statement.len = query->len;
+	event->statement.sql_mode = query->sql_mode;
+	event->statement.in_transaction = inside;
+	if (!inside)
+	{
+		event->position = from->end;
+		if (source->have_gtid)
+			event->gtid = source->gtid.gtid;
+		source->last_position = from->end;
+		forget_group(source);
+	}
+	return true;
+}
+
+static bool
+text_is(const BinlogQuery *query, const char *word)
+{
+	return query->len == strlen(word) && pg_strncasecmp(query->text, word, query->len) == 0;
+}
+
+/* What kind of statement; the servers write the two frequent ones in one form. */
+static DdlKind
+statement_kind(SourceMysql *source, const BinlogQuery *query)
+{
+	DdlStatement statement;
+
+	if (text_is(query, "BEGIN"))
+		return DDL_BEGIN;
+	if (text_is(query, "COMMIT"))
+		return DDL_COMMIT;
+	if (query->is_load_data)
+		return DDL_DML;
+	cdc_arena_reset(&source->arena);
+	if (ddl_statement_read(query->text, query->len, query->schema, query->sql_mode,
+						   &source->arena, &statement) != CDC_OK)
+		throw_nomem();
+	return statement.kind;
+}
+
+static bool
+handle_query(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
+{
+	DdlKind		kind;
+
+	if (source->ignore_group)
+	{
+		forget_group(source);
+		return emit_heartbeat(source, &from->end, from, event);
+	}
+	kind = statement_kind(source, &from->u.query);
+	switch (kind)
+	{
+		case DDL_BEGIN:
+		case DDL_XA_START:
+			if (!source->in_transaction)
+				return emit_begin(source, from, event);
+			if (source->gtid.gtid.kind == CDC_GTID_MARIADB)
+				return false;	/* an old MariaDB says both */
+			return emit_broken_off(source, from, event);
+
+		case DDL_COMMIT:
+			if (source->in_transaction)
+				return emit_end(source, CDC_EVENT_COMMIT, from, event);
+			break;
+
+		case DDL_ROLLBACK:
+			if (source->in_transaction)
+				return emit_end(source, CDC_EVENT_ROLLBACK, from, event);
+			break;
+
+		case DDL_EMPTY:
+		case DDL_SAVEPOINT:
+		case DDL_XA_END:
+		case DDL_XA_PREPARE:	/* the event of that name follows */
+			if (source->in_transaction)
+				return false;
+			break;
+
+		default:
+			return emit_statement(source, from, event);
+	}
+
+	/* outside a transaction and without effect */
+	forget_group(source);
+	return emit_heartbeat(source, &from->end, from, event);
+}
+
+static bool
+handle_gtid(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
+{
+	uint32		flags = from->u.gtid.flags;
+
+	if (source->in_transaction)
+		return emit_broken_off(source, from, event);
+	forget_group(source);
+	source->gtid = from->u.gtid;
+	source->group_start = from->start;
+	source->have_gtid = true;
+	if (source->info->flavor != MYSQL_FLAVOR_MARIADB)
+		return false;
+	if (flags & (BINLOG_GTID_START_ALTER | BINLOG_GTID_ROLLBACK_ALTER))
+	{
+		source->ignore_group = true;
+		return false;
+	}
+	if (flags & (BINLOG_GTID_STANDALONE | BINLOG_GTID_XA_COMPLETE))
+		return false;
+	return emit_begin(source, from, event);
+}
+
+static bool
+handle_rows(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
+{
+	CdcTableDef *table = from->u.rows.table;
+
+	if (!source->in_transaction)
+	{
+		/* rows without a BEGIN: seen nowhere, but nothing may be lost */
+		source->held = *from;
+		source->has_held = true;
+		return emit_begin(source, from, event);
+	}
+	if (table != NULL && source->want != NULL && !source->want(source->arg, table->schema, table->name))
+		binlog_reader_skip_rows(source->reader);
+	return false;
+}
+
+static void
+throw_incident(const SourceMysql *source, const BinlogEvent *from)
+{
+	char		text[CDC_POSITION_TEXT_MAX];
+
+	cdc_position_format(&from->start, text);
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
+			 errmsg("source server \"%s\" lost events of its binary log", source->endpoint->server_name),
+			 errdetail("The log has an incident event at %s.", text),
+			 errhint("Drop the pipeline with cdc_drop_pipeline() and start it anew.")));
+}
+
+/* Turn one event of the log into one of ours; false when there is nothing to pass on. */
+static bool
+handle_event(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
+{
+	switch (from->kind)
+	{
+		case BINLOG_ROW:
+			start_event(event, CDC_EVENT_CHANGE, from);
+			event->change = from->u.row;
+			return true;
+
+		case BINLOG_ROWS:
+			return handle_rows(source, from, event);
+
+		case BINLOG_GTID:
+			return handle_gtid(source, from, event);
+
+		case BINLOG_QUERY:
+			return handle_query(source, from, event);
+
+		case BINLOG_XID:
+			if (!source->in_transaction)
+				return false;
+			return emit_end(source, CDC_EVENT_COMMIT, from, event);
+
+		case BINLOG_XA_PREPARE:
+			if (!source->in_transaction)
+				return false;
+			return emit_end(source, from->u.xa_prepare.one_phase ? CDC_EVENT_COMMIT : CDC_EVENT_PREPARE,
+							from, event);
+
+		case BINLOG_ROTATE:
+		case BINLOG_FORMAT:
+			if (source->in_transaction)
+				return emit_broken_off(source, from, event);
+			forget_group(source);
+			if (from->artificial)
+				return false;
+			return emit_heartbeat(source, from->kind == BINLOG_ROTATE ? &from->u.rotate : &from->end,
+								  from, event);
+
+		case BINLOG_HEARTBEAT:
+			if (source->in_transaction || source->have_gtid)
+				return false;
+			return emit_heartbeat(source, &from->u.rotate, from, event);
+
+		case BINLOG_INCIDENT:
+			throw_incident(source, from);
+			break;
+
+		case BINLOG_OTHER:
+			if (source->in_transaction || source->have_gtid || from->artificial)
+				return false;
+			return emit_heartbeat(source, &from->end, from, event);
+	}
+	return false;
+}
+
+static CdcSourceResult
+source_mysql_next(CdcSource *base, int timeout_ms, CdcEvent *event)
+{
+	SourceMysql *source = (SourceMysql *) base;
+	TimestampTz started = 0;
+	int			silent = 0;
+
+	Assert(source->reader != NULL);
+	for (;;)
+	{
+		BinlogEvent from;
+		CdcStatus	status;
+		const uint8 *data;
+		size_t		len;
+
+		if (source->has_held)
+		{
+			source->has_held = false;
+			from = source->held;
+			if (handle_event(source, &from, event))
+				return CDC_SOURCE_EVENT;
+		}
+		status = binlog_reader_next(source->reader, &from);
+		if (status == CDC_OK)
+		{
+			if (handle_event(source, &from, event))
+				return CDC_SOURCE_EVENT;
+			continue;
+		}
+		if (status != CDC_END)
+			util_throw(binlog_reader_error(source->reader), "could not decode the binary log");
+
+		/* a long run of unwanted events must not keep the caller for longer than it said */
+		if (++silent % SILENT_EVENTS == 0)
+		{
+			if (started == 0)
+				started = GetCurrentTimestamp();
+			else if (TimestampDifferenceExceeds(started, GetCurrentTimestamp(), timeout_ms))
+				return CDC_SOURCE_TIMEOUT;
+		}
+		if (mysql_session_packet(source->session, timeout_ms, &data, &len) == MYSQL_PACKET_TIMEOUT)
+			return CDC_SOURCE_TIMEOUT;
+		if (binlog_reader_feed(source->reader, data, len) != CDC_OK)
+			util_throw(binlog_reader_error(source->reader), "could not decode the binary log");
+	}
+}
+
+/* The server keeps its log by age, not for us. */
+static void
+source_mysql_ack(CdcSource *base, const CdcPosition *position)
+{
+}
+
+/* ---- checking ---- */
+
+/* A connection that fails is a line of the report, not an end of it. */
+static List *
+connection_failure(ErrorData *edata)
+{
+	CdcCheckLine *line;
+
+	if (edata->sqlerrcode != ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION &&
+		edata->sqlerrcode != ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION &&
+		edata->sqlerrcode != ERRCODE_TOO_MANY_CONNECTIONS &&
+		edata->sqlerrcode != ERRCODE_CONNECTION_FAILURE)
+		ReThrowError(edata);
+	line = palloc0(sizeof(CdcCheckLine));
+	line->check = "connection";
+	line->status = "error";
+	line->detail = edata->detail ? edata->detail : edata->message;
+	line->hint = edata->hint;
+	return list_make1(line);
+}
+
+static List *
+source_mysql_check(CdcSource *base)
+{
+	SourceMysql *source = (SourceMysql *) base;
+	MemoryContext cxt = CurrentMemoryContext;
+	MysqlSession *volatile session = NULL;
+	List	   *volatile failure = NIL;
+	SourceCheck check = {0};
+	List	   *lines;
+
+	PG_TRY();
+	{
+		session = mysql_session_open(source->endpoint);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(cxt);
+		edata = CopyErrorData();
+		FlushErrorState();
+		failure = connection_failure(edata);
+	}
+	PG_END_TRY();
+	if (failure != NIL)
+		return failure;
+
+	check.session = session;
+	check.info = mysql_server_info(session);
+	check.our_server_id = choose_server_id(source, check.info->server_id);
+	check.want = source->want;
+	check.arg = source->arg;
+	lines = source_check_run(&check);
+	mysql_session_close(session);
+	return lines;
+}
+
+static const CdcSourceOps source_mysql_ops = {
+	.name = "mysql",
+	.open = source_mysql_open,
+	.next = source_mysql_next,
+	.ack = source_mysql_ack,
+	.check = source_mysql_check,
+	.close = source_mysql_close
+};
+
+CdcSource *
+source_mysql_create(const MysqlEndpoint *endpoint, int32 pipeline_id, CdcSourceWant want, void *arg)
+{
+	SourceMysql *source = palloc0(sizeof(SourceMysql));
+
+	source->base.ops = &source_mysql_ops;
+	source->endpoint = endpoint;
+	source->pipeline_id = pipeline_id;
+	source->want = want;
+	source->arg = arg;
+	source->cxt = CurrentMemoryContext;
+	return &source->base;
+}

@@ -1,0 +1,32 @@
+/*-------------------------------------------------------------------------
+ *
+ * util_wait.h
+ *	  Waiting for the latch, optionally with a file descriptor, interruptible.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_UTIL_WAIT_H
+#define CDC_UTIL_WAIT_H
+
+#include "postgres.h"
+
+/* What a worker of ours waits for; shown as wait event from PostgreSQL 17 on ("CdcBridgeSourceRead", ...). */
+typedef enum UtilWaitEvent
+{
+	UTIL_WAIT_MAIN,				/* launcher and managers: nothing to do */
+	UTIL_WAIT_SOURCE_CONNECT,
+	UTIL_WAIT_SOURCE_READ,
+	UTIL_WAIT_SNAPSHOT,			/* snapshot worker: nothing to copy */
+	UTIL_WAIT_PIPELINE			/* a SQL function waits for a worker */
+} UtilWaitEvent;
+
+/*
+ * Wait until fd is readable, the latch is set or timeout_ms have passed (-1: no
+ * time-out); fd may be PGINVALID_SOCKET. Resets the latch, processes interrupts
+ * (so it may throw) and exits when the postmaster dies. Returns true when fd is
+ * readable.
+ */
+extern bool util_wait(pgsocket fd, long timeout_ms, UtilWaitEvent why);
+
+#endif							/* CDC_UTIL_WAIT_H */

@@ -1,0 +1,18 @@
+drop database if exists ty; create database ty; use ty; set time_zone='+00:00';
+create table u(id int primary key, u uuid, i4 inet4, i6 inet6);
+insert into u values(1,'123e4567-e89b-12d3-a456-426655440000','0.0.0.0','::'),(2,'00000000-0000-0000-0000-000000000000','255.255.255.255','::1'),(3,'ffffffff-ffff-ffff-ffff-ffffffffff00','10.0.0.0','::ffff:1.2.3.4'),(4,uuid(),'1.2.3.4','::1.2.3.4'),(5,'017f22e2-79b0-7cc3-98c4-dc0c0c07398f','127.0.0.1','fe80::1:0:0:1'),(6,null,null,'2001:db8:0:0:1:0:0:0'),(7,'0a0b0c0d-0000-4000-8000-000000000000','1.0.0.0','1:2:3:4:5:6:7:8'),(8,'11111111-1111-1111-1111-111111111100','0.0.0.1','::2'),(9,'6ccd780c-baba-1026-9564-5b8c656024db','9.9.9.9','0:0:1::');
+create table c(id int primary key, vc varchar(255) compressed character set utf8mb4, vb varbinary(1000) compressed, tb tinyblob compressed, mt mediumtext compressed character set latin1, lb longblob compressed);
+insert into c values(1,repeat('é',200),repeat(x'00',900),repeat('t',200),repeat('é',70000),repeat('l',200000)),(2,'','','','',''),(3,'short','s','s','s','s'),(4,null,null,null,null,null);
+create table g(id int primary key, a varchar(10) character set latin1, g geometry, b varchar(10) character set utf8mb4, e enum('é') character set latin1, p point, j json, t text character set utf8mb4 collate utf8mb4_uca1400_ai_ci, n char(8) character set latin1 collate latin1_swedish_nopad_ci, d decimal(38,38), d2 decimal(65,38));
+insert into g values(1,'é',point(1,2),'日','é',point(3,4),'{"a":"é"}','日本','ab  ',0.12345678901234567890123456789012345678,-123456789012345678901234567.12345678901234567890123456789012345678);
+set global log_bin_compress=ON; set global log_bin_compress_min_len=10;
+create table z(id int primary key, t varchar(200)); insert into z select seq, repeat('abc',50) from seq_1_to_20; update z set t=concat(t,'x') where id<15; delete from z;
+set global log_bin_compress=OFF;
+set session binlog_format=STATEMENT;
+create table st(id int auto_increment primary key, r double, v varchar(20)); set @v='uservar'; insert into st(r,v) values(rand(),@v);
+load data local infile 'load.txt' into table st (v,@x);
+set session binlog_format=ROW;
+set session binlog_alter_two_phase=ON; insert into st(v) values('dup'),('dup'); alter table st add unique key(v), algorithm=copy; set session binlog_alter_two_phase=OFF;
+set sql_mode='ANSI_QUOTES'; set names latin1;
+create table "n�"(id int comment '�');
+�";

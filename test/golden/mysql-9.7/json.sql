@@ -1,0 +1,12 @@
+create database ty; use ty; set time_zone='+00:00';
+create table j2(id int primary key, j json);
+insert into j2 values(1,json_object('dec',cast(-12.50 as decimal(6,2)),'dt',cast('2026-11-29 12:34:56.123456' as datetime(6)),'d',cast('2026-11-29' as date),'t',cast('-12:34:56.5' as time(1)),'ts',timestamp('2026-01-01 00:00:00'),'bin',x'00ff41','bit',b'101','yr',cast(2026 as year)));
+insert into j2 values(2,json_array(1,-1,32767,32768,-32768,-32769,2147483647,2147483648,4294967295,4294967296,9223372036854775807,18446744073709551615,1e300,-0.0,true,false,null,'',repeat('x',127),repeat('y',128)));
+insert into j2 values(3,concat('[',repeat('1,',22000),'2]')); insert into j2 values(4,json_object('big',repeat('z',66000),'k',1)); insert into j2 values(5,'{}'),(6,'[]'),(7,'{"":{"":[]}}'),(8,'"\\u0000\\ud83d\\ude00\\n"'),(9,st_asgeojson(st_geomfromtext('POINT(1 2)')));
+set sql_mode='';
+insert into j2 values(10,json_object('d0',cast('0000-00-00' as date),'dm',cast('2026-00-10' as date),'t',cast('838:59:59' as time),'t6',cast('-00:00:00.000001' as time(6)),'ts',timestamp('9999-12-31 23:59:59.999999'),'big',cast('99999999999999999999999999999999999999999999999999999999999999999' as decimal(65)),'dz',cast(0 as decimal(5,2)),'neg',cast(-0.05 as decimal(5,2)),'geo',st_geomfromtext('POINT(1 2)')));
+create table src(b1 bit(10), e enum('a','b'), s set('x','y'), y year, f float, bl blob, g geometry, ts timestamp(3) null, dt datetime(2), tm time(4), dc decimal(20,10), ch char(5), bi binary(4), tx text, bu bigint unsigned);
+insert into src values(b'1000000001','b','x,y',2026,5.61,x'00ff',st_geomfromtext('POINT(1 2)'),'2026-11-29 12:34:56.789','2026-11-29 12:34:56.78','-12:34:56.789','-1234567890.0123456789','ab ',x'01','tx',18446744073709551615);
+insert into j2 select 11, json_object('b1',b1,'e',e,'s',s,'y',y,'f',f,'bl',bl,'g',g,'ts',ts,'dt',dt,'tm',tm,'dc',dc,'ch',ch,'bi',bi,'tx',tx,'bu',bu) from src;
+insert ignore into j2 values(12,null); create table j3(id int primary key, j json not null); insert ignore into j3 values(1,null),(2,'1'); update ignore j3 set j=null where id=2;
+insert into j2 values(13,json_array(5e-324,5.684341886080802e-14,4.9e-320,2.2250738585072014e-308,2.2250738585072011e-308,1e22,1e23,9007199254740992.0,4503599627370496.5,0.1e-6,123456.789,2e-44,-1.5e-300,1.1754943508222875e-38,9.5367431640625e-7,1.52587890625e-5));

@@ -1,0 +1,228 @@
+package CdcBridge::Postgres;
+
+# A private PostgreSQL cluster in a temporary folder; any version, the one of PG_CONFIG. It listens on a socket in that folder
+# only, which nobody else may enter: with trust authentication a port on loopback would be open to every local user.
+#
+#   my $postgres = CdcBridge::Postgres->new(conf => "max_worker_processes = 20\n");
+#   print $postgres->psql('select 1');
+#   $postgres->kill9; $postgres->start;
+
+use strict;
+use warnings;
+
+use CdcBridge::Env qw(free_port new_folder poll_until reap run_program servers_dir slurp spawn timeout with_template);
+use IPC::Open3 qw(open3);
+use IO::Select;
+use Symbol qw(gensym);
+
+my @all;
+
+sub new
+{
+	my ($class, %option) = @_;
+	my $config = $option{pg_config} // $ENV{PG_CONFIG} // servers_dir() . '/pg15/pg_config';
+	my $self = bless {
+		bindir => _ask($config, '--bindir'),
+		version => _ask($config, '--version'),
+		dir => $option{dir} // new_folder('pg', keep => $option{outlive}),
+		outlive => $option{outlive},
+		port => free_port(),
+		owner => $$,
+		database => 'postgres',
+	}, $class;
+	($self->{major}) = $self->{version} =~ /(\d+)/;
+	push @all, $self;
+
+	# no fsync: what a killed process wrote is safe with the operating system, and power failures are not tested here
+	with_template("pg$self->{major}", "$self->{dir}/data", sub {
+		run_program("$self->{dir}/init.log", "$self->{bindir}/initdb", '--no-sync', '-A', 'trust', '-U', 'postgres',
+			'-E', 'UTF8', '--locale=C', '-D', $_[0]);
+	});
+	$self->append_conf(<<"CONF" . ($option{conf} // ''));
+listen_addresses = ''
+port = $self->{port}
+unix_socket_directories = '$self->{dir}'
+fsync = off
+shared_buffers = 64MB
+max_worker_processes = 20
+wal_level = logical
+timezone = 'UTC'
+log_min_messages = info
+log_line_prefix = '%m [%p] %b %a '
+log_statement = none
+autovacuum_naptime = 10s
+shared_preload_libraries = 'cdc_bridge'
+CONF
+	$self->start;
+	return $self;
+}
+
+sub _ask
+{
+	my ($config, $what) = @_;
+	my $answer = qx('$config' $what 2>&1);
+	die "could not run $config: $answer\n" if $?;
+	chomp($answer);
+	return $answer;
+}
+
+sub major { return $_[0]{major}; }
+sub port { return $_[0]{port}; }
+sub host { return $_[0]{dir}; }
+sub dir { return $_[0]{dir}; }
+sub bindir { return $_[0]{bindir}; }
+sub log_text { return slurp("$_[0]{dir}/log"); }
+
+sub append_conf
+{
+	my ($self, $text) = @_;
+	open(my $conf, '>>', "$self->{dir}/data/postgresql.conf") or die "postgresql.conf: $!\n";
+	print $conf "$text\n";
+	close($conf);
+	return $self;
+}
+
+# Start the server and wait until it takes connections. After a kill -9 its children may need a moment to leave, and
+# until then the new one refuses to start: so try again.
+sub start
+{
+	my ($self) = @_;
+	my $up = poll_until(sub {
+		if (!$self->{pid} || reap($self->{pid}, 0))
+		{
+			die "PostgreSQL did not start:\n" . $self->log_tail
+			  if $self->{pid} && $self->log_tail(3) !~ /pre-existing shared memory|lock file|is still in use/;
+			$self->{pid} = spawn("$self->{dir}/log", $self->{outlive}, "$self->{bindir}/postgres", '-D', "$self->{dir}/data");
+		}
+		return $self->accepts_connections;
+	}, $self->{start_timeout} // 60);
+	die "PostgreSQL did not start:\n" . $self->log_tail unless $up;
+	return $self;
+}
+
+sub accepts_connections
+{
+	my ($self) = @_;
+	return system("'$self->{bindir}/pg_isready' -q -h '$self->{dir}' -p $self->{port}") == 0;
+}
+
+# Ends the server by SIGINT ("fast"), as pg_ctl stop does.
+sub stop
+{
+	my ($self) = @_;
+	my $pid = $self->{pid} or return $self;
+	kill('INT', $pid);
+	if (!reap($pid, 60))
+	{
+		kill('QUIT', $pid);
+		reap($pid, 10) or kill('KILL', $pid);
+		delete $self->{pid};
+		die "PostgreSQL did not stop within a minute:\n" . $self->log_tail;
+	}
+	delete $self->{pid};
+	return $self;
+}
+
+sub restart
+{
+	my ($self) = @_;
+	return $self->stop->start;
+}
+
+# kill -9 of the postmaster; its children notice and leave.
+sub kill9
+{
+	my ($self) = @_;
+	my $pid = delete $self->{pid} or return $self;
+	kill('KILL', $pid);
+	reap($pid);
+	return $self;
+}
+
+# kill -9 of one server process: the postmaster then restarts all of them.
+sub kill9_process
+{
+	my ($self, $pid) = @_;
+	die "not a process id: $pid\n" unless $pid =~ /^\d+$/;
+	kill('KILL', $pid);
+	return $self;
+}
+
+sub log_tail
+{
+	my ($self, $lines) = @_;
+	my @lines = split(/^/, $self->log_text);
+	my $from = @lines - ($lines // 40);
+	return join('', @lines[ ($from < 0 ? 0 : $from) .. $#lines ]);
+}
+
+# Run SQL; returns (exit status, output, errors). Options: database, user.
+sub try_psql
+{
+	my ($self, $sql, %option) = @_;
+	my @command = ("$self->{bindir}/psql", '-XAtq', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose', '-h', $self->{dir},
+		'-p', $self->{port}, '-U', $option{user} // 'postgres', '-d', $option{database} // $self->{database}, '-f', '-');
+	local $ENV{PGTZ} = 'UTC';
+	local $ENV{PGCLIENTENCODING} = 'UTF8';
+	my $pid = open3(my $in, my $out, my $err = gensym, @command);
+	local $SIG{PIPE} = 'IGNORE';
+	print $in $sql;
+	close($in);
+	my %text = ($out => '', $err => '');
+	my $select = IO::Select->new($out, $err);
+	while (my @ready = $select->can_read)
+	{
+		for my $handle (@ready)
+		{
+			$select->remove($handle) unless sysread($handle, $text{$handle}, 1 << 16, length($text{$handle}));
+		}
+	}
+	waitpid($pid, 0);
+	my $status = $? >> 8;
+	$text{$out} =~ s/\n\z//;
+	return ($status, $text{$out}, $text{$err});
+}
+
+# Run SQL, die on an error; returns the output: columns separated by |, without headings.
+sub psql
+{
+	my ($self, $sql, %option) = @_;
+	my ($status, $out, $err) = $self->try_psql($sql, %option);
+	die "psql failed: $sql\n$err\n" if $status != 0;
+	$self->{messages} = $err;
+	return $out;
+}
+
+# Run SQL that is expected to fail; returns the error text ('' when it did not fail).
+sub psql_error
+{
+	my ($self, $sql, %option) = @_;
+	my ($status, $out, $err) = $self->try_psql($sql, %option);
+	return $status == 0 ? '' : $err;
+}
+
+# Poll until QUERY gives EXPECTED (text, or a regular expression); errors count as "not yet", as after a crash. False,
+# with the last answer in $self->{last}, when the time is over.
+sub poll
+{
+	my ($self, $query, $expected, $seconds) = @_;
+	return poll_until(sub {
+		my ($status, $out, $err) = $self->try_psql($query);
+		$self->{last} = $status == 0 ? $out : $err;
+		return $status == 0 && (ref $expected ? $out =~ $expected : $out eq ($expected // 't'));
+	}, $seconds);
+}
+
+END
+{
+	my $status = $?;
+	for my $self (grep { $_->{owner} == $$ && !$_->{outlive} } @all)
+	{
+		my $pid = delete $self->{pid} or next;
+		kill('INT', $pid);
+		reap($pid, 10) or do { kill('QUIT', $pid); reap($pid, 5) or kill('KILL', $pid); };
+	}
+	$? = $status;
+}
+
+1;
