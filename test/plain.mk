@@ -72,4 +72,7 @@ $(FUZZ_OUT)/fuzz_reader: test/fuzz/fuzz_reader.c $(PLAIN_SRC) $(wildcard $(addsu
 	$(FUZZ_CC) $(PLAIN_CFLAGS) -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Isrc \
 	    -o $@ test/fuzz/fuzz_reader.c $(PLAIN_SRC) $(PLAIN_LIBS) -lm
 
+# Objects of the tests are kept, so that a second run builds nothing.
+.SECONDARY: $(TEST_SRC:%.c=$(ASAN_OUT)/%.o) $(ASAN_OUT)/test/golden/dump_events.o
+
 -include $(PLAIN_OBJ:.o=.d) $(ASAN_OBJ:.o=.d) $(TEST_HELP_O:.o=.d) $(TEST_SRC:%.c=$(ASAN_OUT)/%.d)

@@ -316,7 +316,7 @@ stop_for_error(Apply *apply, ApplyTable *table, const ErrorData *edata)
 	if (ERRCODE_TO_CATEGORY(edata->sqlerrcode) == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
 		stop->error->detail = NULL;
 	if (stop->error->hint == NULL)
-		stop->error->hint = pstrdup("When the cause is mended: " APPLY_HINT_ANEW);
+		stop->error->hint = pstrdup("Mend the cause. " APPLY_HINT_ANEW);
 
 	record_stops(apply, list_make1(stop), &at, true);
 	return APPLY_REWIND;

@@ -43,7 +43,7 @@ bool
 binlog_charset_is_supported(uint16_t collation)
 {
 	const BinlogCharset *set = binlog_collation_charset(collation);
-	iconv_t		cd;
+	iconv_t cd;
 
 	if (set == NULL)
 		return false;
@@ -59,8 +59,8 @@ binlog_charset_is_supported(uint16_t collation)
 static bool
 is_ascii(const uint8_t *data, uint32_t len)
 {
-	uint32_t	i = 0;
-	uint64_t	word;
+	uint32_t i = 0;
+	uint64_t word;
 
 	for (; len - i >= 8; i += 8)
 	{
@@ -140,14 +140,15 @@ swe7_char(uint8_t b)
 
 /* One-byte sets. Returns false at a byte that is no character of the set. */
 static bool
-convert_single(const BinlogCharset *set, const uint8_t *data, uint32_t len, char *out, size_t *outlen)
+convert_single(const BinlogCharset *set, const uint8_t *data, uint32_t len, char *out,
+               size_t *outlen)
 {
-	char	   *o = out;
+	char *o = out;
 
 	for (uint32_t i = 0; i < len; i++)
 	{
-		uint8_t		b = data[i];
-		uint32_t	c;
+		uint8_t b = data[i];
+		uint32_t c;
 
 		if (set->kind == CHARSET_SWE7)
 			c = swe7_char(b);
@@ -165,16 +166,16 @@ convert_single(const BinlogCharset *set, const uint8_t *data, uint32_t len, char
 static bool
 convert_wide(const BinlogCharset *set, const uint8_t *data, uint32_t len, char *out, size_t *outlen)
 {
-	uint32_t	unit = set->kind == CHARSET_UTF32 ? 4 : 2;
-	int			low = set->kind == CHARSET_UTF16LE ? 0 : 1;
-	char	   *o = out;
+	uint32_t unit = set->kind == CHARSET_UTF32 ? 4 : 2;
+	int low = set->kind == CHARSET_UTF16LE ? 0 : 1;
+	char *o = out;
 
 	if (len % unit != 0)
 		return false;
 	for (uint32_t i = 0; i < len; i += unit)
 	{
 		const uint8_t *p = data + i;
-		uint32_t	c;
+		uint32_t c;
 
 		if (unit == 4)
 			c = (uint32_t) p[0] << 24 | (uint32_t) p[1] << 16 | (uint32_t) p[2] << 8 | p[3];
@@ -182,7 +183,7 @@ convert_wide(const BinlogCharset *set, const uint8_t *data, uint32_t len, char *
 			c = (uint32_t) p[1 - low] << 8 | p[low];
 		if (c >= 0xd800 && c <= 0xdfff)
 		{
-			uint32_t	trail;
+			uint32_t trail;
 
 			if (unit == 4 || set->kind == CHARSET_UCS2 || c >= 0xdc00 || len - i < 4)
 				return false;
@@ -204,16 +205,16 @@ convert_wide(const BinlogCharset *set, const uint8_t *data, uint32_t len, char *
 static uint32_t
 multibyte_length(const BinlogCharset *set, const uint8_t *p, uint32_t left)
 {
-	uint32_t	len = 2;
+	uint32_t len = 2;
 
 	if (p[0] < 0x80)
 		return 1;
 	if (set->name[0] == 's' && p[0] >= 0xa1 && p[0] <= 0xdf)
-		len = 1;				/* sjis: half-width katakana */
+		len = 1; /* sjis: half-width katakana */
 	else if (set->name[0] == 'u' && p[0] == 0x8f)
-		len = 3;				/* ujis: JIS X 0212 */
+		len = 3; /* ujis: JIS X 0212 */
 	else if (set->name[0] == 'g' && left > 1 && p[1] >= 0x30 && p[1] <= 0x39)
-		len = 4;				/* gb18030 */
+		len = 4; /* gb18030 */
 	return len < left ? len : left;
 }
 
@@ -221,15 +222,15 @@ multibyte_length(const BinlogCharset *set, const uint8_t *p, uint32_t left)
 static uint32_t
 find_exception(const BinlogCharset *set, const uint8_t *p, uint32_t len)
 {
-	uint32_t	code = 0;
-	uint32_t	low = 0;
-	uint32_t	high = set->nexceptions;
+	uint32_t code = 0;
+	uint32_t low = 0;
+	uint32_t high = set->nexceptions;
 
 	for (uint32_t i = 0; i < len; i++)
 		code = code << 8 | p[i];
 	while (low < high)
 	{
-		uint32_t	mid = (low + high) / 2;
+		uint32_t mid = (low + high) / 2;
 
 		if (set->exceptions[mid].code == code)
 			return set->exceptions[mid].unicode;
@@ -248,33 +249,33 @@ find_exception(const BinlogCharset *set, const uint8_t *p, uint32_t len)
  */
 static bool
 convert_iconv(iconv_t cd, const BinlogCharset *set, const uint8_t *data, uint32_t len, char *out,
-			  size_t cap, size_t *outlen)
+              size_t cap, size_t *outlen)
 {
-	char	   *o = out;
-	size_t		room = cap;
-	bool		ok = true;
+	char *o = out;
+	size_t room = cap;
+	bool ok = true;
 
 	for (uint32_t i = 0; ok && i < len;)
 	{
-		uint32_t	run = len - i;
-		uint32_t	mapped = 0;
-		char	   *in = (char *) (data + i);
-		size_t		left;
+		uint32_t run = len - i;
+		uint32_t mapped = 0;
+		char *in = (char *) (data + i);
+		size_t left;
 
 		if (set->nexceptions > 0)
 		{
 			run = 0;
 			while (i + run < len)
 			{
-				uint32_t	n = multibyte_length(set, data + i + run, len - i - run);
+				uint32_t n = multibyte_length(set, data + i + run, len - i - run);
 
-				mapped = n == 1 && data[i + run] < 0x80 ? data[i + run] :
-					find_exception(set, data + i + run, n);
+				mapped = n == 1 && data[i + run] < 0x80 ? data[i + run]
+				                                        : find_exception(set, data + i + run, n);
 				if (mapped != 0 || data[i + run] == 0)
 				{
 					if (run == 0)
 					{
-						int			size = put_utf8(o, mapped);
+						int size = put_utf8(o, mapped);
 
 						o += size;
 						room -= (size_t) size;
@@ -299,14 +300,14 @@ convert_iconv(iconv_t cd, const BinlogCharset *set, const uint8_t *data, uint32_
 
 CdcStatus
 binlog_charset_to_utf8(uint16_t collation, const uint8_t *data, uint32_t len, CdcArena *arena,
-					   const char **out, uint32_t *outlen, CdcError *err)
+                       const char **out, uint32_t *outlen, CdcError *err)
 {
 	const BinlogCharset *set = binlog_collation_charset(collation);
-	size_t		cap;
-	size_t		used = 0;
-	char	   *text;
-	iconv_t		cd;
-	bool		ok;
+	size_t cap;
+	size_t used = 0;
+	char *text;
+	iconv_t cd;
+	bool ok;
 
 	if (set == NULL)
 		return cdc_fail(err, CDC_UNSUPPORTED, 0, "collation %u is not known", (unsigned) collation);
@@ -319,7 +320,8 @@ binlog_charset_to_utf8(uint16_t collation, const uint8_t *data, uint32_t len, Cd
 		if (is_ascii(data, len))
 			return CDC_OK;
 		if (set->kind == CHARSET_ASCII)
-			return cdc_fail(err, CDC_MALFORMED, 0, "value is not valid in character set \"%s\"", set->name);
+			return cdc_fail(err, CDC_MALFORMED, 0, "value is not valid in character set \"%s\"",
+			                set->name);
 	}
 	/* No set takes more than three bytes of UTF-8 per byte, plus one character's slack. */
 	cap = (size_t) len * 3 + 8;
@@ -344,7 +346,7 @@ binlog_charset_to_utf8(uint16_t collation, const uint8_t *data, uint32_t len, Cd
 			cd = iconv_open("UTF-8", set->iconv_name);
 			if (cd == (iconv_t) -1)
 				return cdc_fail(err, CDC_UNSUPPORTED, 0,
-								"character set \"%s\" is not known to the C library", set->name);
+				                "character set \"%s\" is not known to the C library", set->name);
 			ok = convert_iconv(cd, set, data, len, text, cap, &used);
 			iconv_close(cd);
 			break;
@@ -353,7 +355,8 @@ binlog_charset_to_utf8(uint16_t collation, const uint8_t *data, uint32_t len, Cd
 			break;
 	}
 	if (!ok)
-		return cdc_fail(err, CDC_MALFORMED, 0, "value is not valid in character set \"%s\"", set->name);
+		return cdc_fail(err, CDC_MALFORMED, 0, "value is not valid in character set \"%s\"",
+		                set->name);
 	*out = text;
 	*outlen = (uint32_t) used;
 	return CDC_OK;

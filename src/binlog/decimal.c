@@ -16,20 +16,23 @@
 
 /* Bytes of a group of 0 to 9 digits. */
 static const uint8_t group_bytes[] = {0, 1, 1, 2, 2, 3, 3, 4, 4, 4};
-static const uint32_t power10[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000};
+static const uint32_t power10[] = {1,      10,      100,      1000,      10000,
+                                   100000, 1000000, 10000000, 100000000, 1000000000};
 
 bool
 binlog_decimal_is_valid(int precision, int scale)
 {
-	return precision >= 1 && precision <= BINLOG_DECIMAL_DIGITS_MAX && scale >= 0 && scale <= precision;
+	return precision >= 1 && precision <= BINLOG_DECIMAL_DIGITS_MAX && scale >= 0 &&
+	       scale <= precision;
 }
 
 uint32_t
 binlog_decimal_size(int precision, int scale)
 {
-	int			whole = precision - scale;
+	int whole = precision - scale;
 
-	return (uint32_t) (whole / 9 * 4 + group_bytes[whole % 9] + scale / 9 * 4 + group_bytes[scale % 9]);
+	return (uint32_t) (whole / 9 * 4 + group_bytes[whole % 9] + scale / 9 * 4 +
+	                   group_bytes[scale % 9]);
 }
 
 /*
@@ -37,13 +40,14 @@ binlog_decimal_size(int precision, int scale)
  * of the value comes with its top bit already put right in "first".
  */
 static bool
-put_group(const uint8_t **p, const uint8_t *start, uint8_t first, uint8_t mask, int digits, char **out)
+put_group(const uint8_t **p, const uint8_t *start, uint8_t first, uint8_t mask, int digits,
+          char **out)
 {
-	uint32_t	value = 0;
+	uint32_t value = 0;
 
 	for (int i = 0; i < group_bytes[digits]; i++)
 	{
-		uint8_t		b = (*p == start ? first : **p) ^ mask;
+		uint8_t b = (*p == start ? first : **p) ^ mask;
 
 		value = value << 8 | b;
 		(*p)++;
@@ -62,16 +66,16 @@ put_group(const uint8_t **p, const uint8_t *start, uint8_t first, uint8_t mask, 
 uint32_t
 binlog_decimal_to_text(const uint8_t *data, int precision, int scale, char *out)
 {
-	char		digits[BINLOG_DECIMAL_DIGITS_MAX + 1];
-	char	   *d = digits;
-	char	   *o = out;
+	char digits[BINLOG_DECIMAL_DIGITS_MAX + 1];
+	char *d = digits;
+	char *o = out;
 	const uint8_t *p = data;
-	uint8_t		first = data[0] ^ 0x80;
-	bool		negative = (data[0] & 0x80) == 0;
-	uint8_t		mask = negative ? 0xff : 0;
-	int			whole = precision - scale;
-	int			i;
-	bool		zero = true;
+	uint8_t first = data[0] ^ 0x80;
+	bool negative = (data[0] & 0x80) == 0;
+	uint8_t mask = negative ? 0xff : 0;
+	int whole = precision - scale;
+	int i;
+	bool zero = true;
 
 	if (whole % 9 != 0 && !put_group(&p, data, first, mask, whole % 9, &d))
 		return 0;

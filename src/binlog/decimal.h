@@ -15,8 +15,8 @@
  * Most digits of a value, and room for its text. A column has 65 at most, but
  * MySQL writes the decimals inside JSON with up to nine groups of nine.
  */
-#define BINLOG_DECIMAL_DIGITS_MAX	81
-#define BINLOG_DECIMAL_TEXT_MAX		(BINLOG_DECIMAL_DIGITS_MAX + 4)
+#define BINLOG_DECIMAL_DIGITS_MAX 81
+#define BINLOG_DECIMAL_TEXT_MAX (BINLOG_DECIMAL_DIGITS_MAX + 4)
 
 extern bool binlog_decimal_is_valid(int precision, int scale);
 
@@ -30,4 +30,4 @@ extern uint32_t binlog_decimal_size(int precision, int scale);
  */
 extern uint32_t binlog_decimal_to_text(const uint8_t *data, int precision, int scale, char *out);
 
-#endif							/* CDC_BINLOG_DECIMAL_H */
+#endif /* CDC_BINLOG_DECIMAL_H */

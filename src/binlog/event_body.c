@@ -20,23 +20,23 @@
 #include "binlog/inflate.h"
 #include "binlog/wire.h"
 
-#define FORMAT_VERSION			4
-#define SERVER_VERSION_LEN		50
-#define CHECKSUM_ALGORITHM_OFF	0
+#define FORMAT_VERSION 4
+#define SERVER_VERSION_LEN 50
+#define CHECKSUM_ALGORITHM_OFF 0
 #define CHECKSUM_ALGORITHM_CRC32 1
 #define CHECKSUM_ALGORITHM_UNDEFINED 255
 
 /* Flags of MySQL's GTID events. */
-#define MYSQL_GTID_FLAG_MAY_HAVE_SBR	1
+#define MYSQL_GTID_FLAG_MAY_HAVE_SBR 1
 
 /* Flags of MariaDB's GTID event. */
-#define MARIADB_GTID_STANDALONE		0x01
-#define MARIADB_GTID_GROUP_COMMIT	0x02
-#define MARIADB_GTID_TRANSACTIONAL	0x04
-#define MARIADB_GTID_DDL			0x20
-#define MARIADB_GTID_PREPARED_XA	0x40
-#define MARIADB_GTID_COMPLETED_XA	0x80
-#define MARIADB_GTID_EXTRA_START_ALTER	0x02
+#define MARIADB_GTID_STANDALONE 0x01
+#define MARIADB_GTID_GROUP_COMMIT 0x02
+#define MARIADB_GTID_TRANSACTIONAL 0x04
+#define MARIADB_GTID_DDL 0x20
+#define MARIADB_GTID_PREPARED_XA 0x40
+#define MARIADB_GTID_COMPLETED_XA 0x80
+#define MARIADB_GTID_EXTRA_START_ALTER 0x02
 #define MARIADB_GTID_EXTRA_ROLLBACK_ALTER 0x08
 
 static CdcStatus
@@ -48,7 +48,7 @@ truncated(CdcError *err, const char *event)
 void
 binlog_parse_header(const uint8_t *data, BinlogHeader *header)
 {
-	CdcCursor	c;
+	CdcCursor c;
 
 	cdc_cursor_init(&c, data, EVENT_HEADER_LEN);
 	header->timestamp = cdc_cursor_u32(&c);
@@ -62,12 +62,12 @@ binlog_parse_header(const uint8_t *data, BinlogHeader *header)
 CdcStatus
 binlog_parse_format(const uint8_t *body, size_t len, BinlogFormat *format, CdcError *err)
 {
-	CdcCursor	c;
-	uint16_t	version;
+	CdcCursor c;
+	uint16_t version;
 	const uint8_t *server;
 	const uint8_t *post_header;
-	size_t		ntypes;
-	uint8_t		algorithm;
+	size_t ntypes;
+	uint8_t algorithm;
 
 	cdc_cursor_init(&c, body, len);
 	version = cdc_cursor_u16(&c);
@@ -76,7 +76,8 @@ binlog_parse_format(const uint8_t *body, size_t len, BinlogFormat *format, CdcEr
 	if (c.failed)
 		return truncated(err, "format description");
 	if (version != FORMAT_VERSION)
-		return cdc_fail(err, CDC_UNSUPPORTED, 0, "binary log has format version %u", (unsigned) version);
+		return cdc_fail(err, CDC_UNSUPPORTED, 0, "binary log has format version %u",
+		                (unsigned) version);
 	if (cdc_cursor_u8(&c) != EVENT_HEADER_LEN)
 		return cdc_fail(err, CDC_UNSUPPORTED, 0, "binary log has another event header length");
 	if (cdc_cursor_left(&c) < 1 + EVENT_CHECKSUM_LEN + EV_ROWS_QUERY)
@@ -94,11 +95,13 @@ binlog_parse_format(const uint8_t *body, size_t len, BinlogFormat *format, CdcEr
 			format->has_checksum = true;
 			break;
 		default:
-			return cdc_fail(err, CDC_UNSUPPORTED, 0, "binary log has the unknown checksum algorithm %u", algorithm);
+			return cdc_fail(err, CDC_UNSUPPORTED, 0,
+			                "binary log has the unknown checksum algorithm %u", algorithm);
 	}
 	memcpy(format->server_version, server, SERVER_VERSION_LEN);
 	format->server_version[SERVER_VERSION_LEN] = '\0';
-	format->is_mariadb = strstr(format->server_version, "MariaDB") != NULL || ntypes >= EV_MARIADB_GTID;
+	format->is_mariadb =
+	    strstr(format->server_version, "MariaDB") != NULL || ntypes >= EV_MARIADB_GTID;
 	memset(format->table_id_len, 6, sizeof(format->table_id_len));
 	for (size_t i = 0; i < ntypes && i < 255; i++)
 	{
@@ -125,8 +128,8 @@ set_file(CdcPosition *pos, const uint8_t *name, size_t len)
 CdcStatus
 binlog_parse_rotate(const uint8_t *body, size_t len, BinlogEvent *event, CdcError *err)
 {
-	CdcCursor	c;
-	size_t		name_len;
+	CdcCursor c;
+	size_t name_len;
 
 	cdc_cursor_init(&c, body, len);
 	event->u.rotate.offset = cdc_cursor_u64(&c);
@@ -140,11 +143,11 @@ binlog_parse_rotate(const uint8_t *body, size_t len, BinlogEvent *event, CdcErro
 
 CdcStatus
 binlog_parse_heartbeat(const uint8_t *body, size_t len, uint32_t offset_low, BinlogEvent *event,
-					   bool *full, CdcError *err)
+                       bool *full, CdcError *err)
 {
-	CdcCursor	c;
+	CdcCursor c;
 	const uint8_t *name = body;
-	size_t		name_len = len;
+	size_t name_len = len;
 
 	event->u.rotate.offset = offset_low;
 	*full = false;
@@ -154,8 +157,8 @@ binlog_parse_heartbeat(const uint8_t *body, size_t len, uint32_t offset_low, Bin
 		cdc_cursor_init(&c, body, len);
 		while (cdc_cursor_left(&c) > 0)
 		{
-			uint64_t	type = cdc_cursor_lenenc(&c);
-			uint64_t	field_len;
+			uint64_t type = cdc_cursor_lenenc(&c);
+			uint64_t field_len;
 			const uint8_t *data;
 
 			if (type == 0)
@@ -171,7 +174,7 @@ binlog_parse_heartbeat(const uint8_t *body, size_t len, uint32_t offset_low, Bin
 			}
 			else if (type == 2)
 			{
-				CdcCursor	value;
+				CdcCursor value;
 
 				cdc_cursor_init(&value, data, (size_t) field_len);
 				event->u.rotate.offset = cdc_cursor_lenenc(&value);
@@ -195,16 +198,16 @@ binlog_parse_heartbeat(const uint8_t *body, size_t len, uint32_t offset_low, Bin
 static void
 read_status_vars(const uint8_t *data, size_t len, uint64_t *sql_mode, uint16_t *client_collation)
 {
-	CdcCursor	c;
+	CdcCursor c;
 
 	cdc_cursor_init(&c, data, len);
 	while (cdc_cursor_left(&c) > 0)
 	{
-		uint64_t	value;
+		uint64_t value;
 
 		switch (cdc_cursor_u8(&c))
 		{
-			case 0:				/* session options */
+			case 0: /* session options */
 				cdc_cursor_u32(&c);
 				break;
 			case 1:
@@ -212,28 +215,28 @@ read_status_vars(const uint8_t *data, size_t len, uint64_t *sql_mode, uint16_t *
 				if (!c.failed)
 					*sql_mode = value;
 				break;
-			case 2:				/* catalog with a final zero byte */
+			case 2: /* catalog with a final zero byte */
 				cdc_cursor_bytes(&c, (uint64_t) cdc_cursor_u8(&c) + 1);
 				break;
-			case 3:				/* auto_increment settings */
-			case 10:			/* length at the origin */
+			case 3:  /* auto_increment settings */
+			case 10: /* length at the origin */
 				cdc_cursor_u32(&c);
 				break;
-			case 4:				/* client, connection and server collation */
+			case 4: /* client, connection and server collation */
 				value = cdc_cursor_u16(&c);
 				cdc_cursor_u32(&c);
 				if (!c.failed)
 					*client_collation = (uint16_t) value;
 				break;
-			case 5:				/* time zone */
-			case 6:				/* catalog */
+			case 5: /* time zone */
+			case 6: /* catalog */
 				cdc_cursor_bytes(&c, cdc_cursor_u8(&c));
 				break;
-			case 7:				/* lc_time_names */
-			case 8:				/* collation of the schema */
+			case 7: /* lc_time_names */
+			case 8: /* collation of the schema */
 				cdc_cursor_u16(&c);
 				break;
-			case 9:				/* tables of a multi-table update */
+			case 9: /* tables of a multi-table update */
 				cdc_cursor_u64(&c);
 				break;
 			default:
@@ -247,29 +250,30 @@ read_status_vars(const uint8_t *data, size_t len, uint64_t *sql_mode, uint16_t *
  * character set and comes out as UTF-8; when it cannot be converted, as it is.
  */
 CdcStatus
-binlog_parse_query(const uint8_t *body, size_t len, CdcArena *arena, BinlogEvent *event, CdcError *err)
+binlog_parse_query(const uint8_t *body, size_t len, CdcArena *arena, BinlogEvent *event,
+                   CdcError *err)
 {
-	CdcCursor	c;
+	CdcCursor c;
 	BinlogQuery *query = &event->u.query;
-	size_t		schema_len;
-	size_t		status_len;
+	size_t schema_len;
+	size_t status_len;
 	const uint8_t *status_vars;
 	const uint8_t *schema;
 	const uint8_t *text;
-	size_t		text_len;
-	uint16_t	collation = 0;
+	size_t text_len;
+	uint16_t collation = 0;
 	const char *utf8;
-	uint32_t	utf8_len;
+	uint32_t utf8_len;
 
 	cdc_cursor_init(&c, body, len);
-	cdc_cursor_u32(&c);			/* thread id */
-	cdc_cursor_u32(&c);			/* execution time */
+	cdc_cursor_u32(&c); /* thread id */
+	cdc_cursor_u32(&c); /* execution time */
 	schema_len = cdc_cursor_u8(&c);
 	query->error_code = cdc_cursor_u16(&c);
 	status_len = cdc_cursor_u16(&c);
 	query->is_load_data = event->type_code == EV_EXECUTE_LOAD_QUERY;
 	if (query->is_load_data)
-		cdc_cursor_bytes(&c, 13);	/* file id, start and end of its name, duplicate handling */
+		cdc_cursor_bytes(&c, 13); /* file id, start and end of its name, duplicate handling */
 	status_vars = cdc_cursor_bytes(&c, status_len);
 	schema = cdc_cursor_bytes(&c, schema_len + 1);
 	if (c.failed)
@@ -283,7 +287,7 @@ binlog_parse_query(const uint8_t *body, size_t len, CdcArena *arena, BinlogEvent
 	text_len = cdc_cursor_left(&c);
 	if (event->type_code == EV_MARIADB_QUERY_COMPRESSED)
 	{
-		CdcStatus	status = binlog_inflate_event(text, text_len, arena, &text, &text_len, err);
+		CdcStatus status = binlog_inflate_event(text, text_len, arena, &text, &text_len, err);
 
 		if (status != CDC_OK)
 			return status;
@@ -293,7 +297,8 @@ binlog_parse_query(const uint8_t *body, size_t len, CdcArena *arena, BinlogEvent
 	query->text = (const char *) text;
 	query->len = text_len;
 	if (collation != 0 && text_len <= UINT32_MAX / 4 &&
-		binlog_charset_to_utf8(collation, text, (uint32_t) text_len, arena, &utf8, &utf8_len, NULL) == CDC_OK)
+	    binlog_charset_to_utf8(collation, text, (uint32_t) text_len, arena, &utf8, &utf8_len,
+	                           NULL) == CDC_OK)
 	{
 		query->text = utf8;
 		query->len = utf8_len;
@@ -306,9 +311,9 @@ static CdcStatus
 parse_mysql_gtid(CdcCursor *c, BinlogEvent *event, CdcError *err)
 {
 	BinlogGtid *gtid = &event->u.gtid;
-	uint8_t		flags = cdc_cursor_u8(c);
+	uint8_t flags = cdc_cursor_u8(c);
 	const uint8_t *uuid = cdc_cursor_bytes(c, 16);
-	uint64_t	immediate;
+	uint64_t immediate;
 
 	gtid->gtid.sequence = cdc_cursor_u64(c);
 	if (c->failed)
@@ -324,7 +329,7 @@ parse_mysql_gtid(CdcCursor *c, BinlogEvent *event, CdcError *err)
 	/* From here on parts that an older server does not write. */
 	if (cdc_cursor_left(c) < 17 + 7 || *c->pos != 2)
 		return CDC_OK;
-	cdc_cursor_bytes(c, 17);	/* logical clock */
+	cdc_cursor_bytes(c, 17); /* logical clock */
 	immediate = cdc_cursor_uint(c, 7);
 	gtid->commit_time_us = (int64_t) (immediate & ((UINT64_C(1) << 55) - 1));
 	if (immediate >> 55)
@@ -341,9 +346,9 @@ parse_mysql_gtid(CdcCursor *c, BinlogEvent *event, CdcError *err)
 static uint64_t
 read_serialized(CdcCursor *c)
 {
-	uint8_t		first = cdc_cursor_u8(c);
-	int			extra = 0;
-	uint64_t	rest;
+	uint8_t first = cdc_cursor_u8(c);
+	int extra = 0;
+	uint64_t rest;
 
 	while (extra < 8 && (first >> extra & 1))
 		extra++;
@@ -351,7 +356,7 @@ read_serialized(CdcCursor *c)
 		return first >> 1;
 	rest = cdc_cursor_uint(c, extra);
 	if (extra >= 7)
-		return rest;			/* seven or eight bits of the first byte are marks */
+		return rest; /* seven or eight bits of the first byte are marks */
 	return rest << (7 - extra) | first >> (extra + 1);
 }
 
@@ -360,15 +365,15 @@ static CdcStatus
 parse_tagged_gtid(CdcCursor *c, BinlogEvent *event, CdcError *err)
 {
 	BinlogGtid *gtid = &event->u.gtid;
-	uint64_t	value;
+	uint64_t value;
 
-	read_serialized(c);			/* version */
-	read_serialized(c);			/* size */
-	read_serialized(c);			/* last field that must be understood */
+	read_serialized(c); /* version */
+	read_serialized(c); /* size */
+	read_serialized(c); /* last field that must be understood */
 	gtid->gtid.kind = CDC_GTID_MYSQL;
 	while (cdc_cursor_left(c) > 0)
 	{
-		uint64_t	field = read_serialized(c);
+		uint64_t field = read_serialized(c);
 
 		switch (field)
 		{
@@ -380,32 +385,33 @@ parse_tagged_gtid(CdcCursor *c, BinlogEvent *event, CdcError *err)
 				for (int i = 0; i < 16; i++)
 					gtid->gtid.uuid[i] = (uint8_t) read_serialized(c);
 				break;
-			case 2:				/* signed: zigzag */
+			case 2: /* signed: zigzag */
 				value = read_serialized(c);
 				gtid->gtid.sequence = value >> 1;
 				if (value & 1)
-					return cdc_fail(err, CDC_MALFORMED, 0, "GTID event has an invalid sequence number");
+					return cdc_fail(err, CDC_MALFORMED, 0,
+					                "GTID event has an invalid sequence number");
 				break;
 			case 3:
-				{
-					uint64_t	len = read_serialized(c);
-					const uint8_t *tag = cdc_cursor_bytes(c, len);
+			{
+				uint64_t len = read_serialized(c);
+				const uint8_t *tag = cdc_cursor_bytes(c, len);
 
-					if (tag == NULL || len > CDC_GTID_TAG_MAX)
-						return cdc_fail(err, CDC_MALFORMED, 0, "GTID event has an invalid tag");
-					memcpy(gtid->gtid.tag, tag, (size_t) len);
-					gtid->gtid.tag[len] = '\0';
-				}
-				break;
-			case 4:				/* logical clock */
+				if (tag == NULL || len > CDC_GTID_TAG_MAX)
+					return cdc_fail(err, CDC_MALFORMED, 0, "GTID event has an invalid tag");
+				memcpy(gtid->gtid.tag, tag, (size_t) len);
+				gtid->gtid.tag[len] = '\0';
+			}
+			break;
+			case 4: /* logical clock */
 			case 5:
-			case 9:				/* server versions */
+			case 9: /* server versions */
 			case 10:
-			case 11:			/* commit ticket */
+			case 11: /* commit ticket */
 				read_serialized(c);
 				break;
 			case 6:
-			case 7:				/* the original time, when another one */
+			case 7: /* the original time, when another one */
 				gtid->commit_time_us = (int64_t) read_serialized(c);
 				break;
 			case 8:
@@ -428,7 +434,7 @@ static CdcStatus
 parse_mariadb_gtid(CdcCursor *c, BinlogEvent *event, CdcError *err)
 {
 	BinlogGtid *gtid = &event->u.gtid;
-	uint8_t		flags;
+	uint8_t flags;
 
 	gtid->gtid.kind = CDC_GTID_MARIADB;
 	gtid->gtid.server_id = event->server_id;
@@ -439,9 +445,9 @@ parse_mariadb_gtid(CdcCursor *c, BinlogEvent *event, CdcError *err)
 		cdc_cursor_u64(c);
 	if (flags & (MARIADB_GTID_PREPARED_XA | MARIADB_GTID_COMPLETED_XA))
 	{
-		uint64_t	xid_len;
+		uint64_t xid_len;
 
-		cdc_cursor_u32(c);		/* format id */
+		cdc_cursor_u32(c); /* format id */
 		xid_len = cdc_cursor_u8(c);
 		xid_len += cdc_cursor_u8(c);
 		cdc_cursor_bytes(c, xid_len);
@@ -462,7 +468,7 @@ parse_mariadb_gtid(CdcCursor *c, BinlogEvent *event, CdcError *err)
 	/* Extra flags are there when something is; padding reads as none. */
 	if (cdc_cursor_left(c) > 0)
 	{
-		uint8_t		extra = cdc_cursor_u8(c);
+		uint8_t extra = cdc_cursor_u8(c);
 
 		if (extra & MARIADB_GTID_EXTRA_START_ALTER)
 			gtid->flags |= BINLOG_GTID_START_ALTER;
@@ -475,7 +481,7 @@ parse_mariadb_gtid(CdcCursor *c, BinlogEvent *event, CdcError *err)
 CdcStatus
 binlog_parse_gtid(const uint8_t *body, size_t len, BinlogEvent *event, CdcError *err)
 {
-	CdcCursor	c;
+	CdcCursor c;
 
 	memset(&event->u.gtid, 0, sizeof(event->u.gtid));
 	cdc_cursor_init(&c, body, len);
@@ -493,7 +499,7 @@ binlog_parse_gtid(const uint8_t *body, size_t len, BinlogEvent *event, CdcError 
 CdcStatus
 binlog_parse_xid(const uint8_t *body, size_t len, BinlogEvent *event, CdcError *err)
 {
-	CdcCursor	c;
+	CdcCursor c;
 
 	cdc_cursor_init(&c, body, len);
 	event->u.xid.xid = cdc_cursor_u64(&c);
@@ -503,7 +509,7 @@ binlog_parse_xid(const uint8_t *body, size_t len, BinlogEvent *event, CdcError *
 CdcStatus
 binlog_parse_xa_prepare(const uint8_t *body, size_t len, BinlogEvent *event, CdcError *err)
 {
-	CdcCursor	c;
+	CdcCursor c;
 
 	cdc_cursor_init(&c, body, len);
 	event->u.xa_prepare.one_phase = cdc_cursor_u8(&c) != 0;

@@ -35,18 +35,18 @@ zfree_cb(voidpf opaque, voidpf ptr)
 /* Inflate len bytes into exactly outlen bytes. */
 static CdcStatus
 inflate_exactly(const uint8_t *data, size_t len, bool raw, CdcArena *arena, uint64_t outlen,
-				const uint8_t **out, CdcError *err)
+                const uint8_t **out, CdcError *err)
 {
-	z_stream	stream;
-	uint8_t    *plain;
-	int			rc;
+	z_stream stream;
+	uint8_t *plain;
+	int rc;
 
 	if (outlen > (uint64_t) len * DEFLATE_RATIO_MAX + 64 || outlen > UINT32_MAX || len > UINT32_MAX)
 		return cdc_fail(err, CDC_MALFORMED, 0, "compressed data announces an impossible size");
 	plain = cdc_arena_alloc(arena, (size_t) outlen + 1);
 	if (plain == NULL)
 		return cdc_fail(err, CDC_LIMIT, 0, "compressed data of %llu bytes passes the memory limit",
-						(unsigned long long) outlen);
+		                (unsigned long long) outlen);
 	memset(&stream, 0, sizeof(stream));
 	stream.zalloc = zalloc_cb;
 	stream.zfree = zfree_cb;
@@ -69,7 +69,7 @@ inflate_exactly(const uint8_t *data, size_t len, bool raw, CdcArena *arena, uint
 static uint64_t
 read_size(const uint8_t *data, int n)
 {
-	uint64_t	size = 0;
+	uint64_t size = 0;
 
 	for (int i = 0; i < n; i++)
 		size = size << 8 | data[i];
@@ -78,16 +78,17 @@ read_size(const uint8_t *data, int n)
 
 CdcStatus
 binlog_inflate_event(const uint8_t *data, size_t len, CdcArena *arena, const uint8_t **out,
-					 size_t *outlen, CdcError *err)
+                     size_t *outlen, CdcError *err)
 {
-	int			n = len > 0 ? data[0] & 7 : 0;
-	uint64_t	size;
-	CdcStatus	status;
+	int n = len > 0 ? data[0] & 7 : 0;
+	uint64_t size;
+	CdcStatus status;
 
 	if (len == 0 || (size_t) n + 1 > len)
 		return cdc_fail(err, CDC_TRUNCATED, 0, "compressed event ends inside its header");
 	if ((data[0] & 0xf8) != 0x80 || n < 1 || n > 4)
-		return cdc_fail(err, CDC_UNSUPPORTED, 0, "compressed event has the unknown header 0x%02x", data[0]);
+		return cdc_fail(err, CDC_UNSUPPORTED, 0, "compressed event has the unknown header 0x%02x",
+		                data[0]);
 	size = read_size(data + 1, n);
 	status = inflate_exactly(data + 1 + n, len - 1 - (size_t) n, false, arena, size, out, err);
 	*outlen = (size_t) size;
@@ -100,11 +101,11 @@ binlog_inflate_event(const uint8_t *data, size_t len, CdcArena *arena, const uin
  */
 CdcStatus
 binlog_inflate_column(const uint8_t *data, uint32_t len, CdcArena *arena, const uint8_t **out,
-					  uint32_t *outlen, CdcError *err)
+                      uint32_t *outlen, CdcError *err)
 {
-	uint32_t	n;
-	uint64_t	size;
-	CdcStatus	status;
+	uint32_t n;
+	uint64_t size;
+	CdcStatus status;
 
 	*out = data;
 	*outlen = 0;
@@ -118,11 +119,13 @@ binlog_inflate_column(const uint8_t *data, uint32_t len, CdcArena *arena, const 
 	}
 	n = data[0] & 7;
 	if ((data[0] & 0xf0) != 0x80 || n < 1 || n > 4)
-		return cdc_fail(err, CDC_UNSUPPORTED, 0, "compressed column has the unknown header 0x%02x", data[0]);
+		return cdc_fail(err, CDC_UNSUPPORTED, 0, "compressed column has the unknown header 0x%02x",
+		                data[0]);
 	if (n + 1 > len)
 		return cdc_fail(err, CDC_TRUNCATED, 0, "compressed column ends inside its header");
 	size = read_size(data + 1, (int) n);
-	status = inflate_exactly(data + 1 + n, len - 1 - n, (data[0] & 0x08) != 0, arena, size, out, err);
+	status =
+	    inflate_exactly(data + 1 + n, len - 1 - n, (data[0] & 0x08) != 0, arena, size, out, err);
 	*outlen = (uint32_t) size;
 	return status;
 }

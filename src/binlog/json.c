@@ -52,7 +52,7 @@ enum
 #define BASE64_LINE 76
 
 static CdcStatus print_value(uint8_t type, const uint8_t *data, size_t len, int depth, CdcBuf *out,
-							 CdcError *err);
+                             CdcError *err);
 
 /* Text per byte of input that an honest document can need. */
 #define TEXT_RATIO_MAX 8
@@ -67,13 +67,13 @@ damaged(CdcError *err)
 static void
 print_string(const uint8_t *data, size_t len, CdcBuf *out)
 {
-	size_t		done = 0;
+	size_t done = 0;
 
 	cdc_buf_add_char(out, '"');
 	for (size_t i = 0; i < len; i++)
 	{
-		uint8_t		c = data[i];
-		char		escape[8];
+		uint8_t c = data[i];
+		char escape[8];
 
 		if (c >= 0x20 && c != '"' && c != '\\')
 			continue;
@@ -115,15 +115,15 @@ print_string(const uint8_t *data, size_t len, CdcBuf *out)
 /* Digits and place of the point of a positive number: 0.DIGITS * 10^point. */
 typedef struct DoubleDigits
 {
-	char		digits[20];
-	int			ndigits;
-	int			point;
+	char digits[20];
+	int ndigits;
+	int point;
 } DoubleDigits;
 
 static bool
 reads_back(const DoubleDigits *d, double value)
 {
-	char		text[40];
+	char text[40];
 
 	snprintf(text, sizeof(text), "0.%.*se%d", d->ndigits, d->digits, d->point);
 	return strtod(text, NULL) == value;
@@ -133,8 +133,8 @@ reads_back(const DoubleDigits *d, double value)
 static void
 round_digits(double value, int ndigits, DoubleDigits *d)
 {
-	char		text[40];
-	char	   *exponent;
+	char text[40];
+	char *exponent;
 
 	snprintf(text, sizeof(text), "%.*e", ndigits - 1, value);
 	exponent = strchr(text, 'e');
@@ -151,7 +151,7 @@ round_digits(double value, int ndigits, DoubleDigits *d)
 static void
 increment_digits(DoubleDigits *d)
 {
-	int			i = d->ndigits - 1;
+	int i = d->ndigits - 1;
 
 	while (i >= 0 && d->digits[i] == '9')
 		d->digits[i--] = '0';
@@ -197,7 +197,7 @@ static CdcStatus
 print_double(double value, CdcBuf *out, CdcError *err)
 {
 	DoubleDigits d;
-	int			point;
+	int point;
 
 	if (!isfinite(value))
 		return damaged(err);
@@ -241,11 +241,11 @@ print_double(double value, CdcBuf *out, CdcError *err)
 static uint64_t
 read_varlen(CdcCursor *c)
 {
-	uint64_t	value = 0;
+	uint64_t value = 0;
 
 	for (int i = 0; i < 5; i++)
 	{
-		uint8_t		b = cdc_cursor_u8(c);
+		uint8_t b = cdc_cursor_u8(c);
 
 		value |= (uint64_t) (b & 0x7f) << (7 * i);
 		if ((b & 0x80) == 0)
@@ -259,12 +259,12 @@ read_varlen(CdcCursor *c)
 static CdcStatus
 print_temporal(uint8_t type, const uint8_t *data, size_t len, CdcBuf *out, CdcError *err)
 {
-	CdcCursor	c;
-	int64_t		packed;
-	uint64_t	value;
-	uint64_t	days;
-	unsigned	micro;
-	unsigned	hms;
+	CdcCursor c;
+	int64_t packed;
+	uint64_t value;
+	uint64_t days;
+	unsigned micro;
+	unsigned hms;
 
 	cdc_cursor_init(&c, data, len);
 	packed = (int64_t) cdc_cursor_u64(&c);
@@ -278,15 +278,15 @@ print_temporal(uint8_t type, const uint8_t *data, size_t len, CdcBuf *out, CdcEr
 	{
 		hms = (unsigned) (value >> 24 & 0x3fffff);
 		cdc_buf_printf(out, "\"%s%02u:%02u:%02u.%06u\"", packed < 0 ? "-" : "", hms >> 12,
-					   hms >> 6 & 63, hms & 63, micro);
+		               hms >> 6 & 63, hms & 63, micro);
 		return CDC_OK;
 	}
 	hms = (unsigned) (value >> 24 & 0x1ffff);
 	days = value >> 41;
 	if (days >> 5 > 9999 * 13 + 12)
 		return damaged(err);
-	cdc_buf_printf(out, "\"%04u-%02u-%02u", (unsigned) ((days >> 5) / 13), (unsigned) ((days >> 5) % 13),
-				   (unsigned) (days & 31));
+	cdc_buf_printf(out, "\"%04u-%02u-%02u", (unsigned) ((days >> 5) / 13),
+	               (unsigned) ((days >> 5) % 13), (unsigned) (days & 31));
 	if (type != WIRE_DATE)
 		cdc_buf_printf(out, " %02u:%02u:%02u.%06u", hms >> 12, hms >> 6 & 63, hms & 63, micro);
 	cdc_buf_add_char(out, '"');
@@ -297,15 +297,16 @@ print_temporal(uint8_t type, const uint8_t *data, size_t len, CdcBuf *out, CdcEr
 static void
 print_base64(uint8_t type, const uint8_t *data, size_t len, CdcBuf *out)
 {
-	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	int			column = 0;
+	static const char alphabet[] =
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	int column = 0;
 
 	cdc_buf_printf(out, "\"base64:type%u:", type);
 	for (size_t i = 0; i < len; i += 3)
 	{
-		size_t		n = len - i < 3 ? len - i : 3;
-		uint32_t	word = (uint32_t) data[i] << 16;
-		char		quad[4];
+		size_t n = len - i < 3 ? len - i : 3;
+		uint32_t word = (uint32_t) data[i] << 16;
+		char quad[4];
 
 		if (n > 1)
 			word |= (uint32_t) data[i + 1] << 8;
@@ -330,8 +331,8 @@ print_base64(uint8_t type, const uint8_t *data, size_t len, CdcBuf *out)
 static CdcStatus
 print_opaque(CdcCursor *c, CdcBuf *out, CdcError *err)
 {
-	uint8_t		type = cdc_cursor_u8(c);
-	uint64_t	len = read_varlen(c);
+	uint8_t type = cdc_cursor_u8(c);
+	uint64_t len = read_varlen(c);
 	const uint8_t *data = cdc_cursor_bytes(c, len);
 
 	if (c->failed)
@@ -339,19 +340,19 @@ print_opaque(CdcCursor *c, CdcBuf *out, CdcError *err)
 	switch (type)
 	{
 		case WIRE_NEWDECIMAL:
-			{
-				char		text[BINLOG_DECIMAL_TEXT_MAX];
-				uint32_t	textlen;
+		{
+			char text[BINLOG_DECIMAL_TEXT_MAX];
+			uint32_t textlen;
 
-				if (len < 2 || !binlog_decimal_is_valid(data[0], data[1]) ||
-					len - 2 < binlog_decimal_size(data[0], data[1]))
-					return damaged(err);
-				textlen = binlog_decimal_to_text(data + 2, data[0], data[1], text);
-				if (textlen == 0)
-					return damaged(err);
-				cdc_buf_add(out, text, textlen);
-				return CDC_OK;
-			}
+			if (len < 2 || !binlog_decimal_is_valid(data[0], data[1]) ||
+			    len - 2 < binlog_decimal_size(data[0], data[1]))
+				return damaged(err);
+			textlen = binlog_decimal_to_text(data + 2, data[0], data[1], text);
+			if (textlen == 0)
+				return damaged(err);
+			cdc_buf_add(out, text, textlen);
+			return CDC_OK;
+		}
 		case WIRE_DATE:
 		case WIRE_TIME:
 		case WIRE_DATETIME:
@@ -366,8 +367,8 @@ print_opaque(CdcCursor *c, CdcBuf *out, CdcError *err)
 static CdcStatus
 print_scalar(uint8_t type, CdcCursor *c, CdcBuf *out, CdcError *err)
 {
-	uint64_t	bits;
-	double		value;
+	uint64_t bits;
+	double value;
 	const uint8_t *data;
 
 	switch (type)
@@ -422,19 +423,20 @@ static bool
 is_inline(uint8_t type, int width)
 {
 	return type == JSON_LITERAL || type == JSON_INT16 || type == JSON_UINT16 ||
-		(width == 4 && (type == JSON_INT32 || type == JSON_UINT32));
+	       (width == 4 && (type == JSON_INT32 || type == JSON_UINT32));
 }
 
 /* An object or array. data starts at its element count. */
 static CdcStatus
-print_container(uint8_t type, const uint8_t *data, size_t len, int depth, CdcBuf *out, CdcError *err)
+print_container(uint8_t type, const uint8_t *data, size_t len, int depth, CdcBuf *out,
+                CdcError *err)
 {
-	bool		is_object = type == JSON_SMALL_OBJECT || type == JSON_LARGE_OBJECT;
-	int			width = type == JSON_LARGE_OBJECT || type == JSON_LARGE_ARRAY ? 4 : 2;
-	CdcCursor	keys;
-	CdcCursor	values;
-	uint64_t	count;
-	uint64_t	size;
+	bool is_object = type == JSON_SMALL_OBJECT || type == JSON_LARGE_OBJECT;
+	int width = type == JSON_LARGE_OBJECT || type == JSON_LARGE_ARRAY ? 4 : 2;
+	CdcCursor keys;
+	CdcCursor values;
+	uint64_t count;
+	uint64_t size;
 
 	if (depth <= 0)
 		return cdc_fail(err, CDC_LIMIT, 0, "JSON value is nested too deeply");
@@ -452,16 +454,16 @@ print_container(uint8_t type, const uint8_t *data, size_t len, int depth, CdcBuf
 	cdc_buf_add_char(out, is_object ? '{' : '[');
 	for (uint64_t i = 0; i < count; i++)
 	{
-		uint8_t		value_type;
+		uint8_t value_type;
 		const uint8_t *entry;
-		CdcStatus	status;
+		CdcStatus status;
 
 		if (i > 0)
 			cdc_buf_add(out, ", ", 2);
 		if (is_object)
 		{
-			uint64_t	offset = cdc_cursor_uint(&keys, width);
-			uint64_t	keylen = cdc_cursor_u16(&keys);
+			uint64_t offset = cdc_cursor_uint(&keys, width);
+			uint64_t keylen = cdc_cursor_u16(&keys);
 
 			if (keys.failed || offset > size || keylen > size - offset)
 				return damaged(err);
@@ -476,13 +478,14 @@ print_container(uint8_t type, const uint8_t *data, size_t len, int depth, CdcBuf
 			status = print_value(value_type, entry, (size_t) width, depth - 1, out, err);
 		else
 		{
-			uint64_t	offset = 0;
+			uint64_t offset = 0;
 
 			for (int k = width - 1; k >= 0; k--)
 				offset = offset << 8 | entry[k];
 			if (offset > size)
 				return damaged(err);
-			status = print_value(value_type, data + offset, (size_t) (size - offset), depth - 1, out, err);
+			status = print_value(value_type, data + offset, (size_t) (size - offset), depth - 1,
+			                     out, err);
 		}
 		if (status != CDC_OK)
 			return status;
@@ -496,7 +499,7 @@ print_container(uint8_t type, const uint8_t *data, size_t len, int depth, CdcBuf
 static CdcStatus
 print_value(uint8_t type, const uint8_t *data, size_t len, int depth, CdcBuf *out, CdcError *err)
 {
-	CdcCursor	c;
+	CdcCursor c;
 
 	if (type <= JSON_LARGE_ARRAY)
 		return print_container(type, data, len, depth, out, err);
@@ -511,9 +514,9 @@ print_value(uint8_t type, const uint8_t *data, size_t len, int depth, CdcBuf *ou
 CdcStatus
 binlog_json_to_text(const uint8_t *data, size_t len, int max_depth, CdcBuf *out, CdcError *err)
 {
-	size_t		limit = out->limit;
-	size_t		most;
-	CdcStatus	status;
+	size_t limit = out->limit;
+	size_t most;
+	CdcStatus status;
 
 	if (len == 0)
 	{

@@ -19,6 +19,6 @@
  * CDC_LIMIT. On an error out holds a part.
  */
 extern CdcStatus binlog_json_to_text(const uint8_t *data, size_t len, int max_depth, CdcBuf *out,
-									 CdcError *err);
+                                     CdcError *err);
 
-#endif							/* CDC_BINLOG_JSON_H */
+#endif /* CDC_BINLOG_JSON_H */

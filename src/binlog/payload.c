@@ -32,17 +32,17 @@ enum
 	PAYLOAD_ALGORITHM = 2
 };
 
-#define ALGORITHM_ZSTD	0
-#define ALGORITHM_NONE	255
+#define ALGORITHM_ZSTD 0
+#define ALGORITHM_NONE 255
 
-#define WINDOW_LOG_MIN	10
-#define WINDOW_LOG_MAX	27
+#define WINDOW_LOG_MIN 10
+#define WINDOW_LOG_MAX 27
 
 /* First size of the event buffer; and how much of an announced size is believed at once. */
-#define EVENT_STEP		((size_t) 64 * 1024)
+#define EVENT_STEP ((size_t) 64 * 1024)
 
 /* A larger buffer is given back before the next payload. */
-#define EVENT_KEEP		((size_t) 1024 * 1024)
+#define EVENT_KEEP ((size_t) 1024 * 1024)
 
 void
 binlog_payload_init(BinlogPayload *payload, const CdcAllocator *allocator, size_t limit)
@@ -67,7 +67,7 @@ binlog_payload_free(BinlogPayload *payload)
 static int
 window_log(size_t limit)
 {
-	int			log = WINDOW_LOG_MIN;
+	int log = WINDOW_LOG_MIN;
 
 	if (limit == 0)
 		return WINDOW_LOG_MAX;
@@ -79,34 +79,38 @@ window_log(size_t limit)
 CdcStatus
 binlog_payload_begin(BinlogPayload *payload, const uint8_t *body, size_t len, CdcError *err)
 {
-	CdcCursor	c;
-	uint64_t	algorithm = ALGORITHM_NONE;
+	CdcCursor c;
+	uint64_t algorithm = ALGORITHM_NONE;
 
 	cdc_cursor_init(&c, body, len);
 	for (;;)
 	{
-		uint64_t	type = cdc_cursor_lenenc(&c);
-		uint64_t	field_len;
-		CdcCursor	value;
+		uint64_t type = cdc_cursor_lenenc(&c);
+		uint64_t field_len;
+		CdcCursor value;
 		const uint8_t *data;
 
 		if (c.failed)
-			return cdc_fail(err, CDC_TRUNCATED, 0, "TRANSACTION_PAYLOAD event ends inside its header");
+			return cdc_fail(err, CDC_TRUNCATED, 0,
+			                "TRANSACTION_PAYLOAD event ends inside its header");
 		if (type == PAYLOAD_END)
 			break;
 		field_len = cdc_cursor_lenenc(&c);
 		data = cdc_cursor_bytes(&c, field_len);
 		if (data == NULL)
-			return cdc_fail(err, CDC_TRUNCATED, 0, "TRANSACTION_PAYLOAD event ends inside its header");
+			return cdc_fail(err, CDC_TRUNCATED, 0,
+			                "TRANSACTION_PAYLOAD event ends inside its header");
 		cdc_cursor_init(&value, data, (size_t) field_len);
 		if (type == PAYLOAD_ALGORITHM)
 			algorithm = cdc_cursor_lenenc(&value);
 		if (value.failed)
-			return cdc_fail(err, CDC_MALFORMED, 0, "TRANSACTION_PAYLOAD event has an invalid header field");
+			return cdc_fail(err, CDC_MALFORMED, 0,
+			                "TRANSACTION_PAYLOAD event has an invalid header field");
 	}
 	if (algorithm != ALGORITHM_ZSTD && algorithm != ALGORITHM_NONE)
-		return cdc_fail(err, CDC_UNSUPPORTED, 0, "TRANSACTION_PAYLOAD event is compressed with the unknown algorithm %llu",
-						(unsigned long long) algorithm);
+		return cdc_fail(err, CDC_UNSUPPORTED, 0,
+		                "TRANSACTION_PAYLOAD event is compressed with the unknown algorithm %llu",
+		                (unsigned long long) algorithm);
 	payload->is_compressed = algorithm == ALGORITHM_ZSTD;
 	payload->input = c.pos;
 	payload->input_len = cdc_cursor_left(&c);
@@ -152,17 +156,20 @@ read_bytes(BinlogPayload *payload, uint8_t *out, size_t want, size_t *got, CdcEr
 	}
 	while (plain.pos < want && (in.pos < in.size || payload->frame_open))
 	{
-		size_t		in_before = in.pos;
-		size_t		out_before = plain.pos;
-		size_t		rc = ZSTD_decompressStream(payload->stream, &plain, &in);
+		size_t in_before = in.pos;
+		size_t out_before = plain.pos;
+		size_t rc = ZSTD_decompressStream(payload->stream, &plain, &in);
 
 		if (ZSTD_isError(rc))
-			return cdc_fail(err, ZSTD_getErrorCode(rc) == ZSTD_error_frameParameter_windowTooLarge ?
-							CDC_LIMIT : CDC_MALFORMED, in.pos,
-							"could not decompress TRANSACTION_PAYLOAD event: %s", ZSTD_getErrorName(rc));
+			return cdc_fail(err,
+			                ZSTD_getErrorCode(rc) == ZSTD_error_frameParameter_windowTooLarge
+			                    ? CDC_LIMIT
+			                    : CDC_MALFORMED,
+			                in.pos, "could not decompress TRANSACTION_PAYLOAD event: %s",
+			                ZSTD_getErrorName(rc));
 		payload->frame_open = rc != 0;
 		if (in.pos == in_before && plain.pos == out_before)
-			break;				/* the stream ends inside a frame */
+			break; /* the stream ends inside a frame */
 	}
 	payload->input_pos = in.pos;
 	*got = plain.pos;
@@ -173,7 +180,7 @@ read_bytes(BinlogPayload *payload, uint8_t *out, size_t want, size_t *got, CdcEr
 static CdcStatus
 grow_event(BinlogPayload *payload, size_t used, size_t cap, CdcError *err)
 {
-	uint8_t    *moved;
+	uint8_t *moved;
 
 	if (cap <= payload->event_cap)
 		return CDC_OK;
@@ -197,35 +204,40 @@ grow_event(BinlogPayload *payload, size_t used, size_t cap, CdcError *err)
 CdcStatus
 binlog_payload_next(BinlogPayload *payload, const uint8_t **event, size_t *len, CdcError *err)
 {
-	CdcStatus	status;
-	CdcCursor	c;
-	size_t		used;
-	size_t		size;
+	CdcStatus status;
+	CdcCursor c;
+	size_t used;
+	size_t size;
 
 	if ((status = grow_event(payload, 0, EVENT_HEADER_LEN, err)) != CDC_OK ||
-		(status = read_bytes(payload, payload->event, EVENT_HEADER_LEN, &used, err)) != CDC_OK)
+	    (status = read_bytes(payload, payload->event, EVENT_HEADER_LEN, &used, err)) != CDC_OK)
 		return status;
 	if (used == 0 && !payload->frame_open)
 		return CDC_END;
 	if (used < EVENT_HEADER_LEN)
-		return cdc_fail(err, CDC_TRUNCATED, payload->input_pos, "TRANSACTION_PAYLOAD event ends inside an event");
+		return cdc_fail(err, CDC_TRUNCATED, payload->input_pos,
+		                "TRANSACTION_PAYLOAD event ends inside an event");
 	cdc_cursor_init(&c, payload->event + 9, 4);
 	size = cdc_cursor_u32(&c);
 	if (size < EVENT_HEADER_LEN)
-		return cdc_fail(err, CDC_MALFORMED, payload->input_pos, "event in a TRANSACTION_PAYLOAD event has an invalid length");
+		return cdc_fail(err, CDC_MALFORMED, payload->input_pos,
+		                "event in a TRANSACTION_PAYLOAD event has an invalid length");
 	if (payload->limit != 0 && size > payload->limit)
-		return cdc_fail(err, CDC_LIMIT, payload->input_pos, "event of %zu bytes in a TRANSACTION_PAYLOAD event passes the memory limit", size);
+		return cdc_fail(err, CDC_LIMIT, payload->input_pos,
+		                "event of %zu bytes in a TRANSACTION_PAYLOAD event passes the memory limit",
+		                size);
 	while (used < size)
 	{
-		size_t		step = size - used < EVENT_STEP ? size - used : EVENT_STEP;
-		size_t		got;
+		size_t step = size - used < EVENT_STEP ? size - used : EVENT_STEP;
+		size_t got;
 
 		if ((status = grow_event(payload, used, used + step, err)) != CDC_OK ||
-			(status = read_bytes(payload, payload->event + used, step, &got, err)) != CDC_OK)
+		    (status = read_bytes(payload, payload->event + used, step, &got, err)) != CDC_OK)
 			return status;
 		used += got;
 		if (got < step)
-			return cdc_fail(err, CDC_TRUNCATED, payload->input_pos, "TRANSACTION_PAYLOAD event ends inside an event");
+			return cdc_fail(err, CDC_TRUNCATED, payload->input_pos,
+			                "TRANSACTION_PAYLOAD event ends inside an event");
 	}
 	*event = payload->event;
 	*len = size;

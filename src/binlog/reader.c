@@ -39,21 +39,21 @@
 
 typedef enum ReaderState
 {
-	READER_EMPTY,				/* wants a feed */
-	READER_FED,					/* an event waits to be taken apart */
-	READER_PAYLOAD,				/* inside a transaction payload */
-	READER_FAILED				/* stays so until start */
+	READER_EMPTY,   /* wants a feed */
+	READER_FED,     /* an event waits to be taken apart */
+	READER_PAYLOAD, /* inside a transaction payload */
+	READER_FAILED   /* stays so until start */
 } ReaderState;
 
 struct BinlogReader
 {
 	const CdcAllocator *allocator;
-	size_t		memory_limit;
+	size_t memory_limit;
 	ReaderState state;
-	CdcError	error;
+	CdcError error;
 	BinlogFormat format;
 	BinlogTableCache tables;
-	CdcArena	arena;			/* for the event at hand */
+	CdcArena arena; /* for the event at hand */
 
 	/* Where the event at hand begins and ends. */
 	CdcPosition start;
@@ -61,14 +61,14 @@ struct BinlogReader
 
 	/* The event that was fed. */
 	const uint8_t *body;
-	size_t		body_len;
+	size_t body_len;
 	BinlogHeader header;
-	bool		artificial;
+	bool artificial;
 
 	BinlogPayload payload;
 
 	/* The rows event at hand, if in_rows; its header is kept for its rows. */
-	bool		in_rows;
+	bool in_rows;
 	BinlogRowsState rows;
 	BinlogHeader rows_header;
 };
@@ -142,14 +142,14 @@ static bool
 checksum_matches(const uint8_t *event, size_t len, bool clear_in_use)
 {
 	const uint8_t *sum = event + len - EVENT_CHECKSUM_LEN;
-	uint32_t	stored = (uint32_t) sum[0] | (uint32_t) sum[1] << 8 | (uint32_t) sum[2] << 16 |
-		(uint32_t) sum[3] << 24;
-	uLong		crc = crc32(0, NULL, 0);
+	uint32_t stored = (uint32_t) sum[0] | (uint32_t) sum[1] << 8 | (uint32_t) sum[2] << 16 |
+	                  (uint32_t) sum[3] << 24;
+	uLong crc = crc32(0, NULL, 0);
 
 	if (clear_in_use)
 	{
 		/* A file that is being written has a flag set that the checksum leaves out. */
-		uint8_t		header[EVENT_HEADER_LEN];
+		uint8_t header[EVENT_HEADER_LEN];
 
 		memcpy(header, event, EVENT_HEADER_LEN);
 		header[17] &= (uint8_t) ~EVENT_FLAG_IN_USE;
@@ -166,20 +166,22 @@ static CdcStatus
 check_checksum(BinlogReader *reader, const uint8_t *event, size_t len)
 {
 	const BinlogHeader *header = &reader->header;
-	bool		may_have = header->type_code == EV_ROTATE || header->type_code == EV_HEARTBEAT ||
-		header->type_code == EV_HEARTBEAT_V2;
-	bool		is_format = header->type_code == EV_FORMAT_DESCRIPTION;
+	bool may_have = header->type_code == EV_ROTATE || header->type_code == EV_HEARTBEAT ||
+	                header->type_code == EV_HEARTBEAT_V2;
+	bool is_format = header->type_code == EV_FORMAT_DESCRIPTION;
 
 	reader->body = event + EVENT_HEADER_LEN;
 	reader->body_len = len - EVENT_HEADER_LEN;
 	if (is_format)
 	{
-		CdcStatus	status = binlog_parse_format(reader->body, reader->body_len, &reader->format, &reader->error);
+		CdcStatus status =
+		    binlog_parse_format(reader->body, reader->body_len, &reader->format, &reader->error);
 
 		if (status != CDC_OK)
 			return status;
 		if (reader->format.has_checksum && !checksum_matches(event, len, true))
-			return cdc_fail(&reader->error, CDC_CHECKSUM, 0, "checksum of a format description event does not match");
+			return cdc_fail(&reader->error, CDC_CHECKSUM, 0,
+			                "checksum of a format description event does not match");
 		return CDC_OK;
 	}
 	if (may_have && (reader->artificial || !reader->format.known))
@@ -189,16 +191,17 @@ check_checksum(BinlogReader *reader, const uint8_t *event, size_t len)
 		return CDC_OK;
 	}
 	if (!reader->format.known)
-		return cdc_fail(&reader->error, CDC_MALFORMED, 0, "%s event without a format description event before it",
-						binlog_event_type_name(header->type_code));
+		return cdc_fail(&reader->error, CDC_MALFORMED, 0,
+		                "%s event without a format description event before it",
+		                binlog_event_type_name(header->type_code));
 	if (!reader->format.has_checksum)
 		return CDC_OK;
 	if (reader->body_len < EVENT_CHECKSUM_LEN)
 		return cdc_fail(&reader->error, CDC_TRUNCATED, 0, "%s event is too short for its checksum",
-						binlog_event_type_name(header->type_code));
+		                binlog_event_type_name(header->type_code));
 	if (!checksum_matches(event, len, false))
 		return cdc_fail(&reader->error, CDC_CHECKSUM, 0, "checksum of a %s event does not match",
-						binlog_event_type_name(header->type_code));
+		                binlog_event_type_name(header->type_code));
 	reader->body_len -= EVENT_CHECKSUM_LEN;
 	return CDC_OK;
 }
@@ -207,7 +210,7 @@ check_checksum(BinlogReader *reader, const uint8_t *event, size_t len)
 static uint64_t
 extend_offset(uint64_t running, uint32_t low)
 {
-	uint64_t	offset = (running & ~(uint64_t) UINT32_MAX) | low;
+	uint64_t offset = (running & ~(uint64_t) UINT32_MAX) | low;
 
 	if (offset >= running)
 		return offset;
@@ -220,8 +223,8 @@ extend_offset(uint64_t running, uint32_t low)
 static void
 move_position(BinlogReader *reader, size_t len)
 {
-	uint64_t	running = reader->end.offset;
-	uint64_t	told = 0;
+	uint64_t running = reader->end.offset;
+	uint64_t told = 0;
 
 	copy_position(&reader->start, &reader->end);
 	if (reader->artificial)
@@ -241,25 +244,32 @@ CdcStatus
 binlog_reader_feed(BinlogReader *reader, const uint8_t *event, size_t len)
 {
 	BinlogHeader *header = &reader->header;
-	CdcStatus	status;
+	CdcStatus status;
 
 	if (reader->state == READER_FAILED)
 		return reader->error.code;
 	reader->in_rows = false;
 	if (len < EVENT_HEADER_LEN)
-		return fail_reader(reader, cdc_fail(&reader->error, CDC_TRUNCATED, 0, "event of %zu bytes is too short for its header", len));
+		return fail_reader(reader, cdc_fail(&reader->error, CDC_TRUNCATED, 0,
+		                                    "event of %zu bytes is too short for its header", len));
 	binlog_parse_header(event, header);
 	if (len < header->length)
-		return fail_reader(reader, cdc_fail(&reader->error, CDC_TRUNCATED, 0, "event of %zu bytes says it has %lu", len, (unsigned long) header->length));
+		return fail_reader(reader, cdc_fail(&reader->error, CDC_TRUNCATED, 0,
+		                                    "event of %zu bytes says it has %lu", len,
+		                                    (unsigned long) header->length));
 	if (len > header->length)
-		return fail_reader(reader, cdc_fail(&reader->error, CDC_MALFORMED, 0, "event of %zu bytes says it has %lu", len, (unsigned long) header->length));
+		return fail_reader(reader, cdc_fail(&reader->error, CDC_MALFORMED, 0,
+		                                    "event of %zu bytes says it has %lu", len,
+		                                    (unsigned long) header->length));
 	if (reader->memory_limit != 0 && len > reader->memory_limit)
-		return fail_reader(reader, cdc_fail(&reader->error, CDC_LIMIT, 0, "event of %zu bytes passes the memory limit", len));
+		return fail_reader(reader, cdc_fail(&reader->error, CDC_LIMIT, 0,
+		                                    "event of %zu bytes passes the memory limit", len));
 
-	reader->artificial = (header->flags & EVENT_FLAG_ARTIFICIAL) != 0 ||
-		header->type_code == EV_HEARTBEAT || header->type_code == EV_HEARTBEAT_V2 ||
-		(header->next_pos == 0 &&
-		 (header->type_code == EV_FORMAT_DESCRIPTION || header->type_code == EV_ROTATE));
+	reader->artificial =
+	    (header->flags & EVENT_FLAG_ARTIFICIAL) != 0 || header->type_code == EV_HEARTBEAT ||
+	    header->type_code == EV_HEARTBEAT_V2 ||
+	    (header->next_pos == 0 &&
+	     (header->type_code == EV_FORMAT_DESCRIPTION || header->type_code == EV_ROTATE));
 	move_position(reader, len);
 	status = check_checksum(reader, event, len);
 	if (status != CDC_OK)
@@ -270,7 +280,8 @@ binlog_reader_feed(BinlogReader *reader, const uint8_t *event, size_t len)
 
 /* Fill what all events have. */
 static void
-fill_common(const BinlogReader *reader, const BinlogHeader *header, BinlogEventKind kind, BinlogEvent *event)
+fill_common(const BinlogReader *reader, const BinlogHeader *header, BinlogEventKind kind,
+            BinlogEvent *event)
 {
 	event->kind = kind;
 	event->type_code = header->type_code;
@@ -286,7 +297,7 @@ fill_common(const BinlogReader *reader, const BinlogHeader *header, BinlogEventK
 static CdcStatus
 read_rotate(BinlogReader *reader, BinlogEvent *event)
 {
-	CdcStatus	status = binlog_parse_rotate(reader->body, reader->body_len, event, &reader->error);
+	CdcStatus status = binlog_parse_rotate(reader->body, reader->body_len, event, &reader->error);
 
 	if (status != CDC_OK)
 		return status;
@@ -298,9 +309,9 @@ read_rotate(BinlogReader *reader, BinlogEvent *event)
 static CdcStatus
 read_heartbeat(BinlogReader *reader, BinlogEvent *event)
 {
-	bool		full;
-	CdcStatus	status = binlog_parse_heartbeat(reader->body, reader->body_len, reader->header.next_pos,
-												event, &full, &reader->error);
+	bool full;
+	CdcStatus status = binlog_parse_heartbeat(
+	    reader->body, reader->body_len, reader->header.next_pos, event, &full, &reader->error);
 
 	if (status != CDC_OK)
 		return status;
@@ -308,7 +319,7 @@ read_heartbeat(BinlogReader *reader, BinlogEvent *event)
 		return CDC_OK;
 	if (!full)
 	{
-		uint64_t	offset = extend_offset(reader->end.offset, (uint32_t) event->u.rotate.offset);
+		uint64_t offset = extend_offset(reader->end.offset, (uint32_t) event->u.rotate.offset);
 
 		event->u.rotate.offset = offset != 0 ? offset : reader->end.offset;
 	}
@@ -319,11 +330,12 @@ read_heartbeat(BinlogReader *reader, BinlogEvent *event)
 }
 
 static CdcStatus
-begin_rows(BinlogReader *reader, const BinlogHeader *header, const uint8_t *body, size_t len, BinlogEvent *event)
+begin_rows(BinlogReader *reader, const BinlogHeader *header, const uint8_t *body, size_t len,
+           BinlogEvent *event)
 {
-	CdcStatus	status = binlog_rows_begin(&reader->rows, header->type_code, body, len,
-										   reader->format.table_id_len[header->type_code], &reader->tables,
-										   &reader->arena, &event->u.rows, &reader->error);
+	CdcStatus status = binlog_rows_begin(
+	    &reader->rows, header->type_code, body, len, reader->format.table_id_len[header->type_code],
+	    &reader->tables, &reader->arena, &event->u.rows, &reader->error);
 
 	if (status != CDC_OK)
 		return status;
@@ -338,10 +350,10 @@ begin_rows(BinlogReader *reader, const BinlogHeader *header, const uint8_t *body
  */
 static CdcStatus
 dispatch(BinlogReader *reader, const BinlogHeader *header, const uint8_t *body, size_t len,
-		 bool in_payload, BinlogEvent *event)
+         bool in_payload, BinlogEvent *event)
 {
 	BinlogEventKind kind = BINLOG_OTHER;
-	CdcStatus	status = CDC_OK;
+	CdcStatus status = CDC_OK;
 
 	cdc_arena_reset(&reader->arena);
 	event->type_code = header->type_code;
@@ -350,8 +362,8 @@ dispatch(BinlogReader *reader, const BinlogHeader *header, const uint8_t *body, 
 	{
 		case EV_TABLE_MAP:
 			status = binlog_table_cache_put(&reader->tables, body, len,
-											reader->format.table_id_len[EV_TABLE_MAP],
-											reader->format.is_mariadb, &reader->error);
+			                                reader->format.table_id_len[EV_TABLE_MAP],
+			                                reader->format.is_mariadb, &reader->error);
 			return status == CDC_OK ? CDC_END : status;
 		case EV_QUERY:
 		case EV_EXECUTE_LOAD_QUERY:
@@ -400,8 +412,9 @@ dispatch(BinlogReader *reader, const BinlogHeader *header, const uint8_t *body, 
 		case EV_HEARTBEAT_V2:
 		case EV_TRANSACTION_PAYLOAD:
 			if (in_payload)
-				return cdc_fail(&reader->error, CDC_MALFORMED, 0, "%s event inside a TRANSACTION_PAYLOAD event",
-								binlog_event_type_name(header->type_code));
+				return cdc_fail(&reader->error, CDC_MALFORMED, 0,
+				                "%s event inside a TRANSACTION_PAYLOAD event",
+				                binlog_event_type_name(header->type_code));
 			if (header->type_code == EV_TRANSACTION_PAYLOAD)
 			{
 				status = binlog_payload_begin(&reader->payload, body, len, &reader->error);
@@ -420,7 +433,8 @@ dispatch(BinlogReader *reader, const BinlogHeader *header, const uint8_t *body, 
 				status = begin_rows(reader, header, body, len, event);
 			}
 			else if ((header->flags & EVENT_FLAG_IGNORABLE) == 0)
-				return cdc_fail(&reader->error, CDC_UNSUPPORTED, 0, "event type %u is not known", (unsigned) header->type_code);
+				return cdc_fail(&reader->error, CDC_UNSUPPORTED, 0, "event type %u is not known",
+				                (unsigned) header->type_code);
 			break;
 	}
 	if (status != CDC_OK)
@@ -434,7 +448,8 @@ dispatch(BinlogReader *reader, const BinlogHeader *header, const uint8_t *body, 
 			return read_heartbeat(reader, event);
 		case BINLOG_FORMAT:
 			binlog_table_cache_clear(&reader->tables);
-			memcpy(event->u.format.server_version, reader->format.server_version, sizeof(event->u.format.server_version));
+			memcpy(event->u.format.server_version, reader->format.server_version,
+			       sizeof(event->u.format.server_version));
 			event->u.format.is_mariadb = reader->format.is_mariadb;
 			event->u.format.has_checksum = reader->format.has_checksum;
 			break;
@@ -449,7 +464,7 @@ binlog_reader_next(BinlogReader *reader, BinlogEvent *event)
 {
 	for (;;)
 	{
-		CdcStatus	status;
+		CdcStatus status;
 
 		if (reader->in_rows)
 		{
@@ -469,23 +484,25 @@ binlog_reader_next(BinlogReader *reader, BinlogEvent *event)
 				return CDC_END;
 			case READER_FED:
 				reader->state = READER_EMPTY;
-				status = dispatch(reader, &reader->header, reader->body, reader->body_len, false, event);
+				status =
+				    dispatch(reader, &reader->header, reader->body, reader->body_len, false, event);
 				break;
 			case READER_PAYLOAD:
-				{
-					const uint8_t *inner;
-					size_t		len;
-					BinlogHeader header;
+			{
+				const uint8_t *inner;
+				size_t len;
+				BinlogHeader header;
 
-					status = binlog_payload_next(&reader->payload, &inner, &len, &reader->error);
-					if (status == CDC_END)
-						reader->state = READER_EMPTY;
-					if (status != CDC_OK)
-						break;
-					binlog_parse_header(inner, &header);
-					status = dispatch(reader, &header, inner + EVENT_HEADER_LEN, len - EVENT_HEADER_LEN, true, event);
-				}
-				break;
+				status = binlog_payload_next(&reader->payload, &inner, &len, &reader->error);
+				if (status == CDC_END)
+					reader->state = READER_EMPTY;
+				if (status != CDC_OK)
+					break;
+				binlog_parse_header(inner, &header);
+				status = dispatch(reader, &header, inner + EVENT_HEADER_LEN, len - EVENT_HEADER_LEN,
+				                  true, event);
+			}
+			break;
 			default:
 				return reader->error.code;
 		}
@@ -506,51 +523,51 @@ const char *
 binlog_event_type_name(uint8_t type_code)
 {
 	static const char *const names[256] = {
-		[EV_QUERY] = "QUERY",
-		[EV_STOP] = "STOP",
-		[EV_ROTATE] = "ROTATE",
-		[EV_INTVAR] = "INTVAR",
-		[EV_APPEND_BLOCK] = "APPEND_BLOCK",
-		[EV_DELETE_FILE] = "DELETE_FILE",
-		[EV_RAND] = "RAND",
-		[EV_USER_VAR] = "USER_VAR",
-		[EV_FORMAT_DESCRIPTION] = "FORMAT_DESCRIPTION",
-		[EV_XID] = "XID",
-		[EV_BEGIN_LOAD_QUERY] = "BEGIN_LOAD_QUERY",
-		[EV_EXECUTE_LOAD_QUERY] = "EXECUTE_LOAD_QUERY",
-		[EV_TABLE_MAP] = "TABLE_MAP",
-		[EV_WRITE_ROWS_V1] = "WRITE_ROWS_V1",
-		[EV_UPDATE_ROWS_V1] = "UPDATE_ROWS_V1",
-		[EV_DELETE_ROWS_V1] = "DELETE_ROWS_V1",
-		[EV_INCIDENT] = "INCIDENT",
-		[EV_HEARTBEAT] = "HEARTBEAT",
-		[EV_IGNORABLE] = "IGNORABLE",
-		[EV_ROWS_QUERY] = "ROWS_QUERY",
-		[EV_WRITE_ROWS] = "WRITE_ROWS",
-		[EV_UPDATE_ROWS] = "UPDATE_ROWS",
-		[EV_DELETE_ROWS] = "DELETE_ROWS",
-		[EV_GTID] = "GTID",
-		[EV_ANONYMOUS_GTID] = "ANONYMOUS_GTID",
-		[EV_PREVIOUS_GTIDS] = "PREVIOUS_GTIDS",
-		[EV_TRANSACTION_CONTEXT] = "TRANSACTION_CONTEXT",
-		[EV_VIEW_CHANGE] = "VIEW_CHANGE",
-		[EV_XA_PREPARE] = "XA_PREPARE",
-		[EV_PARTIAL_UPDATE_ROWS] = "PARTIAL_UPDATE_ROWS",
-		[EV_TRANSACTION_PAYLOAD] = "TRANSACTION_PAYLOAD",
-		[EV_HEARTBEAT_V2] = "HEARTBEAT_V2",
-		[EV_GTID_TAGGED] = "GTID_TAGGED",
-		[EV_MARIADB_ANNOTATE_ROWS] = "ANNOTATE_ROWS",
-		[EV_MARIADB_CHECKPOINT] = "BINLOG_CHECKPOINT",
-		[EV_MARIADB_GTID] = "MARIADB_GTID",
-		[EV_MARIADB_GTID_LIST] = "GTID_LIST",
-		[EV_MARIADB_START_ENCRYPTION] = "START_ENCRYPTION",
-		[EV_MARIADB_QUERY_COMPRESSED] = "QUERY_COMPRESSED",
-		[EV_MARIADB_WRITE_ROWS_COMPRESSED_V1] = "WRITE_ROWS_COMPRESSED_V1",
-		[EV_MARIADB_UPDATE_ROWS_COMPRESSED_V1] = "UPDATE_ROWS_COMPRESSED_V1",
-		[EV_MARIADB_DELETE_ROWS_COMPRESSED_V1] = "DELETE_ROWS_COMPRESSED_V1",
-		[EV_MARIADB_WRITE_ROWS_COMPRESSED] = "WRITE_ROWS_COMPRESSED",
-		[EV_MARIADB_UPDATE_ROWS_COMPRESSED] = "UPDATE_ROWS_COMPRESSED",
-		[EV_MARIADB_DELETE_ROWS_COMPRESSED] = "DELETE_ROWS_COMPRESSED",
+	    [EV_QUERY] = "QUERY",
+	    [EV_STOP] = "STOP",
+	    [EV_ROTATE] = "ROTATE",
+	    [EV_INTVAR] = "INTVAR",
+	    [EV_APPEND_BLOCK] = "APPEND_BLOCK",
+	    [EV_DELETE_FILE] = "DELETE_FILE",
+	    [EV_RAND] = "RAND",
+	    [EV_USER_VAR] = "USER_VAR",
+	    [EV_FORMAT_DESCRIPTION] = "FORMAT_DESCRIPTION",
+	    [EV_XID] = "XID",
+	    [EV_BEGIN_LOAD_QUERY] = "BEGIN_LOAD_QUERY",
+	    [EV_EXECUTE_LOAD_QUERY] = "EXECUTE_LOAD_QUERY",
+	    [EV_TABLE_MAP] = "TABLE_MAP",
+	    [EV_WRITE_ROWS_V1] = "WRITE_ROWS_V1",
+	    [EV_UPDATE_ROWS_V1] = "UPDATE_ROWS_V1",
+	    [EV_DELETE_ROWS_V1] = "DELETE_ROWS_V1",
+	    [EV_INCIDENT] = "INCIDENT",
+	    [EV_HEARTBEAT] = "HEARTBEAT",
+	    [EV_IGNORABLE] = "IGNORABLE",
+	    [EV_ROWS_QUERY] = "ROWS_QUERY",
+	    [EV_WRITE_ROWS] = "WRITE_ROWS",
+	    [EV_UPDATE_ROWS] = "UPDATE_ROWS",
+	    [EV_DELETE_ROWS] = "DELETE_ROWS",
+	    [EV_GTID] = "GTID",
+	    [EV_ANONYMOUS_GTID] = "ANONYMOUS_GTID",
+	    [EV_PREVIOUS_GTIDS] = "PREVIOUS_GTIDS",
+	    [EV_TRANSACTION_CONTEXT] = "TRANSACTION_CONTEXT",
+	    [EV_VIEW_CHANGE] = "VIEW_CHANGE",
+	    [EV_XA_PREPARE] = "XA_PREPARE",
+	    [EV_PARTIAL_UPDATE_ROWS] = "PARTIAL_UPDATE_ROWS",
+	    [EV_TRANSACTION_PAYLOAD] = "TRANSACTION_PAYLOAD",
+	    [EV_HEARTBEAT_V2] = "HEARTBEAT_V2",
+	    [EV_GTID_TAGGED] = "GTID_TAGGED",
+	    [EV_MARIADB_ANNOTATE_ROWS] = "ANNOTATE_ROWS",
+	    [EV_MARIADB_CHECKPOINT] = "BINLOG_CHECKPOINT",
+	    [EV_MARIADB_GTID] = "MARIADB_GTID",
+	    [EV_MARIADB_GTID_LIST] = "GTID_LIST",
+	    [EV_MARIADB_START_ENCRYPTION] = "START_ENCRYPTION",
+	    [EV_MARIADB_QUERY_COMPRESSED] = "QUERY_COMPRESSED",
+	    [EV_MARIADB_WRITE_ROWS_COMPRESSED_V1] = "WRITE_ROWS_COMPRESSED_V1",
+	    [EV_MARIADB_UPDATE_ROWS_COMPRESSED_V1] = "UPDATE_ROWS_COMPRESSED_V1",
+	    [EV_MARIADB_DELETE_ROWS_COMPRESSED_V1] = "DELETE_ROWS_COMPRESSED_V1",
+	    [EV_MARIADB_WRITE_ROWS_COMPRESSED] = "WRITE_ROWS_COMPRESSED",
+	    [EV_MARIADB_UPDATE_ROWS_COMPRESSED] = "UPDATE_ROWS_COMPRESSED",
+	    [EV_MARIADB_DELETE_ROWS_COMPRESSED] = "DELETE_ROWS_COMPRESSED",
 	};
 
 	return names[type_code] != NULL ? names[type_code] : "UNKNOWN";

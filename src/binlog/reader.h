@@ -13,7 +13,8 @@
  *
  *	  Everything an event points to lives until the next call of feed or next,
  *	  table definitions until the next TABLE_MAP of the same table with another
- *	  content, or the next format description event.
+ *	  content, the next format description event, or TABLE_MAPs of thousands of
+ *	  other tables (the least recently used definition goes).
  *
  *	  After an error the reader stays in that error.
  *

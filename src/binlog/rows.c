@@ -33,10 +33,10 @@
 /* What a rows event's type byte tells. */
 typedef struct RowsType
 {
-	uint8_t		op;				/* CdcChangeOp; 0 for no rows event */
-	bool		extra;			/* version 2: extra data before the column count */
-	bool		partial;
-	bool		compressed;
+	uint8_t op; /* CdcChangeOp; 0 for no rows event */
+	bool extra; /* version 2: extra data before the column count */
+	bool partial;
+	bool compressed;
 } RowsType;
 
 static RowsType
@@ -45,33 +45,33 @@ rows_type(uint8_t type_code)
 	switch (type_code)
 	{
 		case EV_WRITE_ROWS_V1:
-			return (RowsType) {CDC_INSERT, false, false, false};
+			return (RowsType){CDC_INSERT, false, false, false};
 		case EV_UPDATE_ROWS_V1:
-			return (RowsType) {CDC_UPDATE, false, false, false};
+			return (RowsType){CDC_UPDATE, false, false, false};
 		case EV_DELETE_ROWS_V1:
-			return (RowsType) {CDC_DELETE, false, false, false};
+			return (RowsType){CDC_DELETE, false, false, false};
 		case EV_WRITE_ROWS:
-			return (RowsType) {CDC_INSERT, true, false, false};
+			return (RowsType){CDC_INSERT, true, false, false};
 		case EV_UPDATE_ROWS:
-			return (RowsType) {CDC_UPDATE, true, false, false};
+			return (RowsType){CDC_UPDATE, true, false, false};
 		case EV_DELETE_ROWS:
-			return (RowsType) {CDC_DELETE, true, false, false};
+			return (RowsType){CDC_DELETE, true, false, false};
 		case EV_PARTIAL_UPDATE_ROWS:
-			return (RowsType) {CDC_UPDATE, true, true, false};
+			return (RowsType){CDC_UPDATE, true, true, false};
 		case EV_MARIADB_WRITE_ROWS_COMPRESSED_V1:
-			return (RowsType) {CDC_INSERT, false, false, true};
+			return (RowsType){CDC_INSERT, false, false, true};
 		case EV_MARIADB_UPDATE_ROWS_COMPRESSED_V1:
-			return (RowsType) {CDC_UPDATE, false, false, true};
+			return (RowsType){CDC_UPDATE, false, false, true};
 		case EV_MARIADB_DELETE_ROWS_COMPRESSED_V1:
-			return (RowsType) {CDC_DELETE, false, false, true};
+			return (RowsType){CDC_DELETE, false, false, true};
 		case EV_MARIADB_WRITE_ROWS_COMPRESSED:
-			return (RowsType) {CDC_INSERT, true, false, true};
+			return (RowsType){CDC_INSERT, true, false, true};
 		case EV_MARIADB_UPDATE_ROWS_COMPRESSED:
-			return (RowsType) {CDC_UPDATE, true, false, true};
+			return (RowsType){CDC_UPDATE, true, false, true};
 		case EV_MARIADB_DELETE_ROWS_COMPRESSED:
-			return (RowsType) {CDC_DELETE, true, false, true};
+			return (RowsType){CDC_DELETE, true, false, true};
 		default:
-			return (RowsType) {0, false, false, false};
+			return (RowsType){0, false, false, false};
 	}
 }
 
@@ -91,7 +91,7 @@ bit_is_set(const uint8_t *bits, uint32_t i)
 static uint32_t
 count_bits(const uint8_t *bits, uint32_t n)
 {
-	uint32_t	count = 0;
+	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < n; i++)
 		count += bit_is_set(bits, i);
@@ -107,16 +107,16 @@ make_fields(CdcArena *arena, uint32_t ncolumns)
 
 CdcStatus
 binlog_rows_begin(BinlogRowsState *state, uint8_t type_code, const uint8_t *body, size_t len,
-				  int id_len, BinlogTableCache *tables, CdcArena *arena, BinlogRows *rows,
-				  CdcError *err)
+                  int id_len, BinlogTableCache *tables, CdcArena *arena, BinlogRows *rows,
+                  CdcError *err)
 {
-	RowsType	type = rows_type(type_code);
-	CdcCursor	c;
-	uint64_t	table_id;
-	uint64_t	ncolumns;
-	uint16_t	flags;
+	RowsType type = rows_type(type_code);
+	CdcCursor c;
+	uint64_t table_id;
+	uint64_t ncolumns;
+	uint16_t flags;
 	const uint8_t *columns[2];
-	uint32_t	present[2];
+	uint32_t present[2];
 
 	memset(state, 0, sizeof(*state));
 	cdc_cursor_init(&c, body, len);
@@ -124,7 +124,7 @@ binlog_rows_begin(BinlogRowsState *state, uint8_t type_code, const uint8_t *body
 	flags = cdc_cursor_u16(&c);
 	if (type.extra)
 	{
-		uint16_t	extra = cdc_cursor_u16(&c);
+		uint16_t extra = cdc_cursor_u16(&c);
 
 		/* The length counts itself. */
 		if (extra < 2)
@@ -144,8 +144,9 @@ binlog_rows_begin(BinlogRowsState *state, uint8_t type_code, const uint8_t *body
 	{
 		if (table_id == BINLOG_DUMMY_TABLE_ID)
 			return CDC_OK;
-		return cdc_fail(err, CDC_MALFORMED, 0, "rows event for table id %llu without a TABLE_MAP event before it",
-						(unsigned long long) table_id);
+		return cdc_fail(err, CDC_MALFORMED, 0,
+		                "rows event for table id %llu without a TABLE_MAP event before it",
+		                (unsigned long long) table_id);
 	}
 	rows->table = &state->table->def;
 	ncolumns = cdc_cursor_lenenc(&c);
@@ -156,7 +157,7 @@ binlog_rows_begin(BinlogRowsState *state, uint8_t type_code, const uint8_t *body
 		return cdc_fail(err, CDC_TRUNCATED, 0, "rows event ends inside its column bitmaps");
 	if (ncolumns != state->table->def.ncolumns)
 		return cdc_fail(err, CDC_MALFORMED, 0, "rows event has %llu columns, its table %u",
-						(unsigned long long) ncolumns, (unsigned) state->table->def.ncolumns);
+		                (unsigned long long) ncolumns, (unsigned) state->table->def.ncolumns);
 	for (int i = 0; i < 2; i++)
 		present[i] = count_bits(columns[i], (uint32_t) ncolumns);
 
@@ -177,13 +178,14 @@ binlog_rows_begin(BinlogRowsState *state, uint8_t type_code, const uint8_t *body
 		rows->full_after = present[1] == ncolumns;
 	}
 	if ((type.op != CDC_INSERT && state->before == NULL) ||
-		(type.op != CDC_DELETE && state->after == NULL))
+	    (type.op != CDC_DELETE && state->after == NULL))
 		return cdc_fail(err, CDC_LIMIT, 0, "rows event does not fit the memory limit");
 	if (type.compressed)
 	{
 		const uint8_t *plain;
-		size_t		plain_len;
-		CdcStatus	status = binlog_inflate_event(c.pos, cdc_cursor_left(&c), arena, &plain, &plain_len, err);
+		size_t plain_len;
+		CdcStatus status =
+		    binlog_inflate_event(c.pos, cdc_cursor_left(&c), arena, &plain, &plain_len, err);
 
 		if (status != CDC_OK)
 			return status;
@@ -201,15 +203,15 @@ binlog_rows_begin(BinlogRowsState *state, uint8_t type_code, const uint8_t *body
  */
 static bool
 split_image(BinlogRowsState *state, const uint8_t *columns, uint32_t npresent, CdcField *fields,
-			const uint8_t *partial_bits)
+            const uint8_t *partial_bits)
 {
 	const CdcTableDef *def = &state->table->def;
 	const BinlogFieldShape *shapes = state->table->shapes;
 	const uint8_t *nulls = cdc_cursor_bytes(&state->rows, (npresent + 7) / 8);
 	const uint8_t *pos;
 	const uint8_t *end;
-	uint32_t	k = 0;
-	uint32_t	json = 0;
+	uint32_t k = 0;
+	uint32_t json = 0;
 
 	if (nulls == NULL)
 		return false;
@@ -217,9 +219,9 @@ split_image(BinlogRowsState *state, const uint8_t *columns, uint32_t npresent, C
 	end = state->rows.end;
 	for (uint32_t i = 0; i < def->ncolumns; i++)
 	{
-		CdcField   *field = &fields[i];
-		bool		is_partial = false;
-		uint32_t	len;
+		CdcField *field = &fields[i];
+		bool is_partial = false;
+		uint32_t len;
 
 		if (partial_bits != NULL && def->columns[i].wire_type == WIRE_JSON)
 			is_partial = bit_is_set(partial_bits, json++);
@@ -257,7 +259,7 @@ split_image(BinlogRowsState *state, const uint8_t *columns, uint32_t npresent, C
 static bool
 read_partial_options(BinlogRowsState *state, const uint8_t **bits)
 {
-	uint64_t	options = cdc_cursor_lenenc(&state->rows);
+	uint64_t options = cdc_cursor_lenenc(&state->rows);
 
 	*bits = NULL;
 	if (options & ~(uint64_t) PARTIAL_JSON_OPTION)
@@ -272,30 +274,33 @@ binlog_rows_next(BinlogRowsState *state, CdcChange *change, CdcError *err)
 {
 	const uint8_t *start = state->rows.pos;
 	const uint8_t *partial_bits = NULL;
-	bool		ok = true;
+	bool ok = true;
 
 	if (state->table == NULL || cdc_cursor_left(&state->rows) == 0)
 		return CDC_END;
 	if (!state->table->can_split)
-		return cdc_fail(err, CDC_UNSUPPORTED, 0, "table \"%.64s.%.64s\" has a column of an unknown type",
-						state->table->def.schema, state->table->def.name);
+		return cdc_fail(err, CDC_UNSUPPORTED, 0,
+		                "table \"%.64s.%.64s\" has a column of an unknown type",
+		                state->table->def.schema, state->table->def.name);
 	if (state->before != NULL)
 		ok = split_image(state, state->before_columns, state->nbefore, state->before, NULL);
 	if (ok && state->after != NULL)
 	{
 		if (state->partial)
 			ok = read_partial_options(state, &partial_bits);
-		ok = ok && split_image(state, state->after_columns, state->nafter, state->after, partial_bits);
+		ok = ok &&
+		     split_image(state, state->after_columns, state->nafter, state->after, partial_bits);
 	}
 	if (!ok || state->rows.pos == start)
 	{
 		if (state->table->has_old_temporal)
 			return cdc_fail(err, CDC_UNSUPPORTED, (uint64_t) (start - state->rows.start),
-							"table \"%.64s.%.64s\" has temporal columns of the old format with fraction digits, whose width the log does not tell",
-							state->table->def.schema, state->table->def.name);
+			                "table \"%.64s.%.64s\" has temporal columns of the old format with "
+			                "fraction digits, whose width the log does not tell",
+			                state->table->def.schema, state->table->def.name);
 		return cdc_fail(err, CDC_MALFORMED, (uint64_t) (start - state->rows.start),
-						"row of table \"%.64s.%.64s\" does not fit its definition",
-						state->table->def.schema, state->table->def.name);
+		                "row of table \"%.64s.%.64s\" does not fit its definition",
+		                state->table->def.schema, state->table->def.name);
 	}
 	change->op = state->op;
 	change->table = &state->table->def;

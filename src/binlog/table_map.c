@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * table_map.c
- *	  TABLE_MAP events -> table definitions, and the cache of them.
+ *	  TABLE_MAP events -> table definitions.
  *
  * NOTES
  *	  A statement's rows come after TABLE_MAPs that give each table a number and
@@ -24,10 +24,6 @@
  *	  and MariaDB 10.11): both count strings, blobs and vectors; MariaDB also
  *	  counts geometry columns; ENUM and SET have fields of their own.
  *
- *	  Servers repeat the TABLE_MAP for every statement, so a definition is made
- *	  once and found again by id and content. The least recently used ones go
- *	  when there are too many; the bounds are far above what one statement needs.
- *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
  */
@@ -40,9 +36,7 @@
 #include "binlog/wire.h"
 #include "core/cursor.h"
 
-#define COLUMNS_MAX			8192
-#define TABLE_CACHE_TABLES	4096
-#define TABLE_CACHE_BYTES	((size_t) 128 * 1024 * 1024)
+#define COLUMNS_MAX 8192
 
 /* Optional metadata fields. */
 enum
@@ -66,7 +60,7 @@ enum
 typedef struct OptionalFields
 {
 	const uint8_t *data[FIELD_MAX + 1]; /* NULL when the field is not there */
-	size_t		len[FIELD_MAX + 1];
+	size_t len[FIELD_MAX + 1];
 } OptionalFields;
 
 static CdcStatus
@@ -135,8 +129,8 @@ is_enum_or_set(const CdcColumnDef *column)
 static bool
 read_string_meta(CdcCursor *meta, CdcColumnDef *column)
 {
-	uint8_t		b0 = cdc_cursor_u8(meta);
-	uint8_t		b1 = cdc_cursor_u8(meta);
+	uint8_t b0 = cdc_cursor_u8(meta);
+	uint8_t b1 = cdc_cursor_u8(meta);
 
 	column->wire_type = b0 | 0x30;
 	column->wire_meta = (uint16_t) (b1 | ((b0 & 0x30) ^ 0x30) << 4);
@@ -157,8 +151,8 @@ read_string_meta(CdcCursor *meta, CdcColumnDef *column)
 static bool
 read_type_meta(CdcCursor *meta, CdcColumnDef *column)
 {
-	uint8_t		b0;
-	uint8_t		b1;
+	uint8_t b0;
+	uint8_t b1;
 
 	switch (column->wire_type)
 	{
@@ -226,7 +220,7 @@ read_type_meta(CdcCursor *meta, CdcColumnDef *column)
 static CdcType
 logical_type(const CdcColumnDef *column)
 {
-	bool		binary = column->collation == BINLOG_COLLATION_BINARY;
+	bool binary = column->collation == BINLOG_COLLATION_BINARY;
 
 	switch (column->wire_type)
 	{
@@ -324,7 +318,7 @@ static CdcStatus
 read_signedness(CdcTableDef *def, const OptionalFields *fields, CdcError *err)
 {
 	const uint8_t *bits = fields->data[FIELD_SIGNEDNESS];
-	size_t		n = 0;
+	size_t n = 0;
 
 	for (uint32_t i = 0; i < def->ncolumns; i++)
 	{
@@ -350,18 +344,19 @@ read_signedness(CdcTableDef *def, const OptionalFields *fields, CdcError *err)
  */
 static CdcStatus
 read_collations(CdcTableDef *def, const OptionalFields *fields, bool enums, bool is_mariadb,
-				bool *found, CdcError *err)
+                bool *found, CdcError *err)
 {
-	int			with_default = enums ? FIELD_ENUM_SET_DEFAULT_CHARSET : FIELD_DEFAULT_CHARSET;
-	int			each = enums ? FIELD_ENUM_SET_COLUMN_CHARSET : FIELD_COLUMN_CHARSET;
-	int			field = fields->data[with_default] != NULL ? with_default : each;
-	CdcCursor	c;
-	uint64_t	fallback = 0;
-	uint64_t	next = UINT64_MAX;
-	uint64_t	n = 0;
+	int with_default = enums ? FIELD_ENUM_SET_DEFAULT_CHARSET : FIELD_DEFAULT_CHARSET;
+	int each = enums ? FIELD_ENUM_SET_COLUMN_CHARSET : FIELD_COLUMN_CHARSET;
+	int field = fields->data[with_default] != NULL ? with_default : each;
+	CdcCursor c;
+	uint64_t fallback = 0;
+	uint64_t next = UINT64_MAX;
+	uint64_t n = 0;
 
 	*found = fields->data[field] != NULL;
-	cdc_cursor_init(&c, *found ? (const void *) fields->data[field] : "", *found ? fields->len[field] : 0);
+	cdc_cursor_init(&c, *found ? (const void *) fields->data[field] : "",
+	                *found ? fields->len[field] : 0);
 	if (*found && field == with_default)
 	{
 		fallback = cdc_cursor_lenenc(&c);
@@ -371,7 +366,7 @@ read_collations(CdcTableDef *def, const OptionalFields *fields, bool enums, bool
 	for (uint32_t i = 0; i < def->ncolumns; i++)
 	{
 		CdcColumnDef *column = &def->columns[i];
-		uint64_t	collation = fallback;
+		uint64_t collation = fallback;
 
 		if (enums ? !is_enum_or_set(column) : !is_character(column, is_mariadb))
 			continue;
@@ -394,14 +389,14 @@ read_collations(CdcTableDef *def, const OptionalFields *fields, bool enums, bool
 static CdcStatus
 read_names(CdcTableDef *def, const OptionalFields *fields, CdcArena *arena, CdcError *err)
 {
-	CdcCursor	c;
+	CdcCursor c;
 
 	if (fields->data[FIELD_COLUMN_NAME] == NULL)
 		return CDC_OK;
 	cdc_cursor_init(&c, fields->data[FIELD_COLUMN_NAME], fields->len[FIELD_COLUMN_NAME]);
 	for (uint32_t i = 0; i < def->ncolumns; i++)
 	{
-		uint64_t	len = cdc_cursor_lenenc(&c);
+		uint64_t len = cdc_cursor_lenenc(&c);
 		const uint8_t *name = cdc_cursor_bytes(&c, len);
 
 		if (c.failed)
@@ -421,9 +416,9 @@ read_names(CdcTableDef *def, const OptionalFields *fields, CdcArena *arena, CdcE
 static CdcStatus
 read_column_labels(CdcColumnDef *column, CdcCursor *c, CdcArena *arena, bool *usable, CdcError *err)
 {
-	uint64_t	count = cdc_cursor_lenenc(c);
-	CdcLabel   *labels;
-	bool		converted = true;
+	uint64_t count = cdc_cursor_lenenc(c);
+	CdcLabel *labels;
+	bool converted = true;
 
 	/* Each label takes at least its length byte. */
 	if (c->failed || count > cdc_cursor_left(c))
@@ -433,9 +428,9 @@ read_column_labels(CdcColumnDef *column, CdcCursor *c, CdcArena *arena, bool *us
 		return no_memory(err);
 	for (uint64_t i = 0; i < count; i++)
 	{
-		uint64_t	len = cdc_cursor_lenenc(c);
+		uint64_t len = cdc_cursor_lenenc(c);
 		const uint8_t *data = cdc_cursor_bytes(c, len);
-		char	   *copy;
+		char *copy;
 
 		if (c->failed || len > UINT32_MAX / 4)
 			return malformed(err, "label field");
@@ -443,7 +438,7 @@ read_column_labels(CdcColumnDef *column, CdcCursor *c, CdcArena *arena, bool *us
 		if (copy == NULL)
 			return no_memory(err);
 		if (binlog_charset_to_utf8(column->collation, (const uint8_t *) copy, (uint32_t) len, arena,
-								   &labels[i].data, &labels[i].len, NULL) != CDC_OK)
+		                           &labels[i].data, &labels[i].len, NULL) != CDC_OK)
 			converted = false;
 	}
 	if (converted)
@@ -458,23 +453,24 @@ read_column_labels(CdcColumnDef *column, CdcCursor *c, CdcArena *arena, bool *us
 
 static CdcStatus
 read_labels(CdcTableDef *def, const OptionalFields *fields, CdcArena *arena, bool charset_known,
-			CdcError *err)
+            CdcError *err)
 {
-	CdcCursor	cursors[2];
-	bool		usable = charset_known;
+	CdcCursor cursors[2];
+	bool usable = charset_known;
 
 	for (int k = 0; k < 2; k++)
 	{
-		int			field = k == 0 ? FIELD_SET_STR_VALUE : FIELD_ENUM_STR_VALUE;
+		int field = k == 0 ? FIELD_SET_STR_VALUE : FIELD_ENUM_STR_VALUE;
 
-		cdc_cursor_init(&cursors[k], fields->data[field] != NULL ? (const void *) fields->data[field] : "",
-						fields->data[field] != NULL ? fields->len[field] : 0);
+		cdc_cursor_init(&cursors[k],
+		                fields->data[field] != NULL ? (const void *) fields->data[field] : "",
+		                fields->data[field] != NULL ? fields->len[field] : 0);
 	}
 	for (uint32_t i = 0; i < def->ncolumns; i++)
 	{
 		CdcColumnDef *column = &def->columns[i];
-		int			field = column->wire_type == WIRE_SET ? FIELD_SET_STR_VALUE : FIELD_ENUM_STR_VALUE;
-		CdcStatus	status;
+		int field = column->wire_type == WIRE_SET ? FIELD_SET_STR_VALUE : FIELD_ENUM_STR_VALUE;
+		CdcStatus status;
 
 		if (!is_enum_or_set(column))
 			continue;
@@ -483,7 +479,8 @@ read_labels(CdcTableDef *def, const OptionalFields *fields, CdcArena *arena, boo
 			usable = false;
 			continue;
 		}
-		status = read_column_labels(column, &cursors[field == FIELD_ENUM_STR_VALUE], arena, &usable, err);
+		status = read_column_labels(column, &cursors[field == FIELD_ENUM_STR_VALUE], arena, &usable,
+		                            err);
 		if (status != CDC_OK)
 			return status;
 	}
@@ -496,9 +493,9 @@ read_labels(CdcTableDef *def, const OptionalFields *fields, CdcArena *arena, boo
 static CdcStatus
 read_key(CdcTableDef *def, const OptionalFields *fields, CdcError *err)
 {
-	bool		prefixes = fields->data[FIELD_PRIMARY_KEY_WITH_PREFIX] != NULL;
-	int			field = prefixes ? FIELD_PRIMARY_KEY_WITH_PREFIX : FIELD_SIMPLE_PRIMARY_KEY;
-	CdcCursor	c;
+	bool prefixes = fields->data[FIELD_PRIMARY_KEY_WITH_PREFIX] != NULL;
+	int field = prefixes ? FIELD_PRIMARY_KEY_WITH_PREFIX : FIELD_SIMPLE_PRIMARY_KEY;
+	CdcCursor c;
 
 	if (fields->data[field] == NULL)
 	{
@@ -510,11 +507,11 @@ read_key(CdcTableDef *def, const OptionalFields *fields, CdcError *err)
 	cdc_cursor_init(&c, fields->data[field], fields->len[field]);
 	while (cdc_cursor_left(&c) > 0)
 	{
-		uint64_t	number = cdc_cursor_lenenc(&c);
-		uint64_t	prefix = prefixes ? cdc_cursor_lenenc(&c) : 0;
+		uint64_t number = cdc_cursor_lenenc(&c);
+		uint64_t prefix = prefixes ? cdc_cursor_lenenc(&c) : 0;
 
 		if (c.failed || number >= def->ncolumns || prefix > UINT16_MAX ||
-			def->columns[number].key_part != 0)
+		    def->columns[number].key_part != 0)
 			return malformed(err, "key field");
 		def->columns[number].key_part = (uint16_t) ++def->nkey;
 		def->columns[number].key_prefix = (uint16_t) prefix;
@@ -527,7 +524,7 @@ static CdcStatus
 read_visibility_and_dimensions(CdcTableDef *def, const OptionalFields *fields, CdcError *err)
 {
 	const uint8_t *bits = fields->data[FIELD_COLUMN_VISIBILITY];
-	CdcCursor	c;
+	CdcCursor c;
 
 	if (bits != NULL)
 	{
@@ -538,7 +535,8 @@ read_visibility_and_dimensions(CdcTableDef *def, const OptionalFields *fields, C
 	}
 	if (fields->data[FIELD_VECTOR_DIMENSION] != NULL)
 	{
-		cdc_cursor_init(&c, fields->data[FIELD_VECTOR_DIMENSION], fields->len[FIELD_VECTOR_DIMENSION]);
+		cdc_cursor_init(&c, fields->data[FIELD_VECTOR_DIMENSION],
+		                fields->len[FIELD_VECTOR_DIMENSION]);
 		for (uint32_t i = 0; i < def->ncolumns; i++)
 		{
 			if (def->columns[i].wire_type == WIRE_VECTOR)
@@ -552,17 +550,18 @@ read_visibility_and_dimensions(CdcTableDef *def, const OptionalFields *fields, C
 
 /* Take in the optional fields that c has left. */
 static CdcStatus
-read_optional_fields(CdcTableDef *def, CdcCursor *c, CdcArena *arena, bool is_mariadb, CdcError *err)
+read_optional_fields(CdcTableDef *def, CdcCursor *c, CdcArena *arena, bool is_mariadb,
+                     CdcError *err)
 {
 	OptionalFields fields;
-	bool		found;
-	CdcStatus	status;
+	bool found;
+	CdcStatus status;
 
 	memset(&fields, 0, sizeof(fields));
 	while (cdc_cursor_left(c) > 0)
 	{
-		uint8_t		field = cdc_cursor_u8(c);
-		uint64_t	len = cdc_cursor_lenenc(c);
+		uint8_t field = cdc_cursor_u8(c);
+		uint64_t len = cdc_cursor_lenenc(c);
 		const uint8_t *data = cdc_cursor_bytes(c, len);
 
 		if (c->failed)
@@ -574,14 +573,14 @@ read_optional_fields(CdcTableDef *def, CdcCursor *c, CdcArena *arena, bool is_ma
 		}
 	}
 	if ((status = read_signedness(def, &fields, err)) != CDC_OK ||
-		(status = read_collations(def, &fields, false, is_mariadb, &found, err)) != CDC_OK)
+	    (status = read_collations(def, &fields, false, is_mariadb, &found, err)) != CDC_OK)
 		return status;
 	if (found)
 		def->known |= CDC_KNOWS_CHARSET;
 	if ((status = read_collations(def, &fields, true, is_mariadb, &found, err)) != CDC_OK ||
-		(status = read_names(def, &fields, arena, err)) != CDC_OK ||
-		(status = read_labels(def, &fields, arena, found, err)) != CDC_OK ||
-		(status = read_key(def, &fields, err)) != CDC_OK)
+	    (status = read_names(def, &fields, arena, err)) != CDC_OK ||
+	    (status = read_labels(def, &fields, arena, found, err)) != CDC_OK ||
+	    (status = read_key(def, &fields, err)) != CDC_OK)
 		return status;
 	for (uint32_t i = 0; i < def->ncolumns; i++)
 	{
@@ -596,14 +595,14 @@ read_optional_fields(CdcTableDef *def, CdcCursor *c, CdcArena *arena, bool is_ma
 }
 
 /* Parse "content" (everything after id and flags) into table, all memory from its arena. */
-static CdcStatus
-parse_table_map(BinlogTable *table, bool is_mariadb, CdcError *err)
+CdcStatus
+binlog_table_parse(BinlogTable *table, bool is_mariadb, CdcError *err)
 {
 	CdcTableDef *def = &table->def;
-	CdcCursor	c;
-	CdcCursor	meta;
-	uint64_t	len;
-	uint64_t	ncolumns;
+	CdcCursor c;
+	CdcCursor meta;
+	uint64_t len;
+	uint64_t ncolumns;
 	const uint8_t *bytes;
 	const uint8_t *types;
 	const uint8_t *nulls;
@@ -648,140 +647,9 @@ parse_table_map(BinlogTable *table, bool is_mariadb, CdcError *err)
 		table->shapes[i] = binlog_field_shape(column->wire_type, column->wire_meta);
 		table->can_split &= table->shapes[i].known;
 		table->has_old_temporal |= column->wire_type == WIRE_TIME ||
-			column->wire_type == WIRE_DATETIME || column->wire_type == WIRE_TIMESTAMP;
+		                           column->wire_type == WIRE_DATETIME ||
+		                           column->wire_type == WIRE_TIMESTAMP;
 		table->njson += column->wire_type == WIRE_JSON;
 	}
 	return read_optional_fields(def, &c, &table->arena, is_mariadb, err);
-}
-
-void
-binlog_table_cache_init(BinlogTableCache *cache, const CdcAllocator *allocator, size_t limit)
-{
-	memset(cache, 0, sizeof(*cache));
-	cache->allocator = allocator;
-	cache->limit = limit;
-}
-
-static void
-free_table(BinlogTableCache *cache, BinlogTable *table)
-{
-	cdc_arena_free(&table->arena);
-	cache->allocator->free(cache->allocator->ctx, table);
-}
-
-/* Take a table out of the list by last use. */
-static void
-unlink_table(BinlogTableCache *cache, BinlogTable *table)
-{
-	if (table->newer != NULL)
-		table->newer->older = table->older;
-	else
-		cache->newest = table->older;
-	if (table->older != NULL)
-		table->older->newer = table->newer;
-	else
-		cache->oldest = table->newer;
-}
-
-static void
-link_newest(BinlogTableCache *cache, BinlogTable *table)
-{
-	table->newer = NULL;
-	table->older = cache->newest;
-	if (cache->newest != NULL)
-		cache->newest->newer = table;
-	else
-		cache->oldest = table;
-	cache->newest = table;
-}
-
-static BinlogTable **
-find_slot(BinlogTableCache *cache, uint64_t table_id)
-{
-	BinlogTable **slot = &cache->buckets[table_id % TABLE_CACHE_BUCKETS];
-
-	while (*slot != NULL && (*slot)->def.table_id != table_id)
-		slot = &(*slot)->hash_next;
-	return slot;
-}
-
-static void
-remove_table(BinlogTableCache *cache, BinlogTable *table)
-{
-	BinlogTable **slot = find_slot(cache, table->def.table_id);
-
-	*slot = table->hash_next;
-	unlink_table(cache, table);
-	cache->count--;
-	cache->bytes -= table->arena.total;
-	free_table(cache, table);
-}
-
-void
-binlog_table_cache_clear(BinlogTableCache *cache)
-{
-	while (cache->newest != NULL)
-		remove_table(cache, cache->newest);
-}
-
-BinlogTable *
-binlog_table_cache_get(BinlogTableCache *cache, uint64_t table_id)
-{
-	return *find_slot(cache, table_id);
-}
-
-CdcStatus
-binlog_table_cache_put(BinlogTableCache *cache, const uint8_t *body, size_t len, int id_len,
-					   bool is_mariadb, CdcError *err)
-{
-	CdcCursor	c;
-	uint64_t	table_id;
-	BinlogTable *table;
-	BinlogTable **slot;
-	CdcStatus	status;
-
-	cdc_cursor_init(&c, body, len);
-	table_id = cdc_cursor_uint(&c, id_len);
-	cdc_cursor_u16(&c);
-	if (c.failed)
-		return cdc_fail(err, CDC_TRUNCATED, 0, "TABLE_MAP event ends inside its header");
-	len = cdc_cursor_left(&c);
-
-	table = binlog_table_cache_get(cache, table_id);
-	if (table != NULL && table->content_len == len && memcmp(table->content, c.pos, len) == 0)
-	{
-		if (cache->newest != table)
-		{
-			unlink_table(cache, table);
-			link_newest(cache, table);
-		}
-		return CDC_OK;
-	}
-	if (table != NULL)
-		remove_table(cache, table);
-
-	table = cache->allocator->alloc(cache->allocator->ctx, sizeof(BinlogTable));
-	if (table == NULL)
-		return cdc_fail(err, CDC_NOMEM, 0, "out of memory");
-	memset(table, 0, sizeof(*table));
-	cdc_arena_init(&table->arena, cache->allocator, cache->limit);
-	table->def.table_id = table_id;
-	table->content = (uint8_t *) cdc_arena_strndup(&table->arena, c.pos, len);
-	table->content_len = len;
-	status = table->content == NULL ? no_memory(err) : parse_table_map(table, is_mariadb, err);
-	if (status != CDC_OK)
-	{
-		free_table(cache, table);
-		return status;
-	}
-	slot = &cache->buckets[table_id % TABLE_CACHE_BUCKETS];
-	table->hash_next = *slot;
-	*slot = table;
-	link_newest(cache, table);
-	cache->count++;
-	cache->bytes += table->arena.total;
-	while (cache->oldest != table &&
-		   (cache->count > TABLE_CACHE_TABLES || cache->bytes > TABLE_CACHE_BYTES))
-		remove_table(cache, cache->oldest);
-	return CDC_OK;
 }

@@ -112,7 +112,7 @@ binlog_field_shape(uint8_t wire_type, uint16_t wire_meta)
 static inline uint64_t
 read_le(const uint8_t *p, uint32_t n)
 {
-	uint64_t	v = 0;
+	uint64_t v = 0;
 
 	for (uint32_t i = n; i > 0; i--)
 		v = v << 8 | p[i - 1];
@@ -122,7 +122,7 @@ read_le(const uint8_t *p, uint32_t n)
 static inline uint64_t
 read_be(const uint8_t *p, uint32_t n)
 {
-	uint64_t	v = 0;
+	uint64_t v = 0;
 
 	for (uint32_t i = 0; i < n; i++)
 		v = v << 8 | p[i];
@@ -134,7 +134,7 @@ static CdcStatus
 invalid_value(const CdcColumnDef *column, CdcError *err)
 {
 	return cdc_fail(err, CDC_MALFORMED, 0, "invalid value of type %s in column \"%.64s\"",
-					cdc_type_name(column->type), column->name != NULL ? column->name : "");
+	                cdc_type_name(column->type), column->name != NULL ? column->name : "");
 }
 
 static CdcStatus
@@ -155,8 +155,8 @@ set_data(CdcCell *cell, CdcCellKind kind, const void *data, uint32_t len)
 static void
 integer_cell(const CdcColumnDef *column, const CdcField *field, CdcCell *cell)
 {
-	uint64_t	v = read_le(field->data, field->len);
-	unsigned	shift = 64 - 8 * field->len;
+	uint64_t v = read_le(field->data, field->len);
+	unsigned shift = 64 - 8 * field->len;
 
 	if (column->is_unsigned)
 	{
@@ -182,12 +182,12 @@ fraction_to_micro(uint64_t fraction, uint32_t nbytes)
 static CdcStatus
 time_cell(const CdcColumnDef *column, const CdcField *field, CdcCell *cell, CdcError *err)
 {
-	uint32_t	nfraction = field->len - 3;
-	int64_t		packed = (int64_t) read_be(field->data, field->len) -
-		((int64_t) 0x800000 << (8 * nfraction));
-	uint64_t	whole;
-	uint64_t	value;
-	uint32_t	micro;
+	uint32_t nfraction = field->len - 3;
+	int64_t packed =
+	    (int64_t) read_be(field->data, field->len) - ((int64_t) 0x800000 << (8 * nfraction));
+	uint64_t whole;
+	uint64_t value;
+	uint32_t micro;
 
 	memset(&cell->v.time, 0, sizeof(cell->v.time));
 	cell->kind = CDC_CELL_TIME;
@@ -200,7 +200,7 @@ time_cell(const CdcColumnDef *column, const CdcField *field, CdcCell *cell, CdcE
 	cell->v.time.second = (uint8_t) (whole & 63);
 	cell->v.time.micro = micro;
 	if (whole >> 22 != 0 || cell->v.time.hour > 838 || cell->v.time.minute > 59 ||
-		cell->v.time.second > 59 || micro >= MICROS_PER_SECOND)
+	    cell->v.time.second > 59 || micro >= MICROS_PER_SECOND)
 		return invalid_value(column, err);
 	return CDC_OK;
 }
@@ -209,17 +209,17 @@ time_cell(const CdcColumnDef *column, const CdcField *field, CdcCell *cell, CdcE
 static bool
 datetime_is_valid(const CdcTimeParts *t)
 {
-	return t->year <= 9999 && t->month <= 12 && t->day <= 31 && t->hour <= 23 &&
-		t->minute <= 59 && t->second <= 59 && t->micro < MICROS_PER_SECOND;
+	return t->year <= 9999 && t->month <= 12 && t->day <= 31 && t->hour <= 23 && t->minute <= 59 &&
+	       t->second <= 59 && t->micro < MICROS_PER_SECOND;
 }
 
 static CdcStatus
 datetime_cell(const CdcColumnDef *column, const CdcField *field, CdcCell *cell, CdcError *err)
 {
-	uint32_t	nfraction = field->len - 5;
-	uint64_t	packed = read_be(field->data, 5);
+	uint32_t nfraction = field->len - 5;
+	uint64_t packed = read_be(field->data, 5);
 	CdcTimeParts *t = &cell->v.time;
-	uint64_t	months;
+	uint64_t months;
 
 	memset(t, 0, sizeof(*t));
 	cell->kind = CDC_CELL_DATETIME;
@@ -240,11 +240,11 @@ datetime_cell(const CdcColumnDef *column, const CdcField *field, CdcCell *cell, 
 /* Seconds are unsigned: MariaDB 11.5 and later go on to 2106. */
 static CdcStatus
 timestamp_cell(const CdcColumnDef *column, const CdcField *field, bool big_endian, CdcCell *cell,
-			   CdcError *err)
+               CdcError *err)
 {
-	uint32_t	nfraction = field->len - 4;
-	uint64_t	seconds = big_endian ? read_be(field->data, 4) : read_le(field->data, 4);
-	uint32_t	micro = fraction_to_micro(read_be(field->data + 4, nfraction), nfraction);
+	uint32_t nfraction = field->len - 4;
+	uint64_t seconds = big_endian ? read_be(field->data, 4) : read_le(field->data, 4);
+	uint32_t micro = fraction_to_micro(read_be(field->data + 4, nfraction), nfraction);
 
 	cell->kind = CDC_CELL_TIMESTAMP;
 	if (micro >= MICROS_PER_SECOND)
@@ -259,7 +259,7 @@ timestamp_cell(const CdcColumnDef *column, const CdcField *field, bool big_endia
 static CdcStatus
 date_cell(const CdcColumnDef *column, const CdcField *field, CdcCell *cell, CdcError *err)
 {
-	uint32_t	packed = (uint32_t) read_le(field->data, 3);
+	uint32_t packed = (uint32_t) read_le(field->data, 3);
 	CdcTimeParts *t = &cell->v.time;
 
 	memset(t, 0, sizeof(*t));
@@ -274,7 +274,7 @@ date_cell(const CdcColumnDef *column, const CdcField *field, CdcCell *cell, CdcE
 static CdcStatus
 old_time_cell(const CdcColumnDef *column, const CdcField *field, CdcCell *cell, CdcError *err)
 {
-	int32_t		v = (int32_t) ((uint32_t) read_le(field->data, 3) << 8) >> 8;
+	int32_t v = (int32_t) ((uint32_t) read_le(field->data, 3) << 8) >> 8;
 	CdcTimeParts *t = &cell->v.time;
 
 	memset(t, 0, sizeof(*t));
@@ -293,7 +293,7 @@ old_time_cell(const CdcColumnDef *column, const CdcField *field, CdcCell *cell, 
 static CdcStatus
 old_datetime_cell(const CdcColumnDef *column, const CdcField *field, CdcCell *cell, CdcError *err)
 {
-	uint64_t	v = read_le(field->data, 8);
+	uint64_t v = read_le(field->data, 8);
 	CdcTimeParts *t = &cell->v.time;
 
 	memset(t, 0, sizeof(*t));
@@ -311,14 +311,15 @@ old_datetime_cell(const CdcColumnDef *column, const CdcField *field, CdcCell *ce
 
 static CdcStatus
 decimal_cell(const CdcColumnDef *column, const CdcField *field, CdcArena *arena, CdcCell *cell,
-			 CdcError *err)
+             CdcError *err)
 {
-	char	   *text = cdc_arena_alloc(arena, BINLOG_DECIMAL_TEXT_MAX);
-	uint32_t	len;
+	char *text = cdc_arena_alloc(arena, BINLOG_DECIMAL_TEXT_MAX);
+	uint32_t len;
 
 	if (text == NULL)
 		return no_memory(err);
-	len = binlog_decimal_to_text(field->data, column->wire_meta >> 8, column->wire_meta & 0xff, text);
+	len =
+	    binlog_decimal_to_text(field->data, column->wire_meta >> 8, column->wire_meta & 0xff, text);
 	if (len == 0)
 		return invalid_value(column, err);
 	set_data(cell, CDC_CELL_TEXT, text, len);
@@ -329,28 +330,30 @@ decimal_cell(const CdcColumnDef *column, const CdcField *field, CdcArena *arena,
 static CdcStatus
 enum_cell(const CdcColumnDef *column, const CdcField *field, CdcCell *cell, CdcError *err)
 {
-	uint64_t	index = read_le(field->data, field->len);
+	uint64_t index = read_le(field->data, field->len);
 
 	if (index == 0)
 		set_data(cell, CDC_CELL_TEXT, "", 0);
 	else if (column->nlabels == 0)
 		return cdc_fail(err, CDC_UNSUPPORTED, 0, "labels of column \"%.64s\" are not known",
-						column->name != NULL ? column->name : "");
+		                column->name != NULL ? column->name : "");
 	else if (index > column->nlabels)
 		return invalid_value(column, err);
 	else
-		set_data(cell, CDC_CELL_TEXT, column->labels[index - 1].data, column->labels[index - 1].len);
+		set_data(cell, CDC_CELL_TEXT, column->labels[index - 1].data,
+		         column->labels[index - 1].len);
 	return CDC_OK;
 }
 
 /* SET: one bit per label, the labels joined by commas. */
 static CdcStatus
-set_cell(const CdcColumnDef *column, const CdcField *field, CdcArena *arena, CdcCell *cell, CdcError *err)
+set_cell(const CdcColumnDef *column, const CdcField *field, CdcArena *arena, CdcCell *cell,
+         CdcError *err)
 {
-	uint64_t	bits = read_le(field->data, field->len);
-	size_t		len = 0;
-	char	   *text;
-	char	   *p;
+	uint64_t bits = read_le(field->data, field->len);
+	size_t len = 0;
+	char *text;
+	char *p;
 
 	if (bits == 0)
 	{
@@ -359,7 +362,7 @@ set_cell(const CdcColumnDef *column, const CdcField *field, CdcArena *arena, Cdc
 	}
 	if (column->nlabels == 0)
 		return cdc_fail(err, CDC_UNSUPPORTED, 0, "labels of column \"%.64s\" are not known",
-						column->name != NULL ? column->name : "");
+		                column->name != NULL ? column->name : "");
 	if (column->nlabels < 64 && bits >> column->nlabels != 0)
 		return invalid_value(column, err);
 	for (uint32_t i = 0; i < column->nlabels && i < 64; i++)
@@ -402,8 +405,8 @@ static CdcStatus
 json_cell(const CdcField *field, CdcArena *arena, CdcCell *cell, CdcError *err)
 {
 	CdcAllocator allocator = {arena_alloc_cb, arena_free_cb, arena};
-	CdcBuf		text;
-	CdcStatus	status;
+	CdcBuf text;
+	CdcStatus status;
 
 	cdc_buf_init(&text, &allocator, UINT32_MAX - 1);
 	status = binlog_json_to_text(field->data, field->len, BINLOG_JSON_DEPTH_MAX, &text, err);
@@ -416,7 +419,7 @@ json_cell(const CdcField *field, CdcArena *arena, CdcCell *cell, CdcError *err)
 static const uint8_t *
 pad_zero(const uint8_t *data, uint32_t len, uint32_t want, CdcArena *arena)
 {
-	uint8_t    *padded;
+	uint8_t *padded;
 
 	if (len >= want)
 		return data;
@@ -432,13 +435,13 @@ pad_zero(const uint8_t *data, uint32_t len, uint32_t want, CdcArena *arena)
 /* MariaDB's UUID, INET4 and INET6, which the log shows as BINARY(16) and BINARY(4). */
 static CdcStatus
 address_cell(const CdcColumnDef *column, const uint8_t *data, uint32_t len, CdcArena *arena,
-			 CdcCell *cell, CdcError *err)
+             CdcCell *cell, CdcError *err)
 {
 	static const char hex[] = "0123456789abcdef";
-	uint32_t	want = column->type == CDC_TYPE_INET4 ? 4 : 16;
-	char	   *text = cdc_arena_alloc(arena, 64);
+	uint32_t want = column->type == CDC_TYPE_INET4 ? 4 : 16;
+	char *text = cdc_arena_alloc(arena, 64);
 	const uint8_t *bytes = pad_zero(data, len, want, arena);
-	char	   *p = text;
+	char *p = text;
 
 	if (text == NULL || bytes == NULL)
 		return no_memory(err);
@@ -465,11 +468,11 @@ address_cell(const CdcColumnDef *column, const uint8_t *data, uint32_t len, CdcA
 /* Everything that is a string of bytes in the log; "type" tells what it means. */
 static CdcStatus
 string_cell(const CdcColumnDef *column, const uint8_t *data, uint32_t len, CdcArena *arena,
-			CdcCell *cell, CdcError *err)
+            CdcCell *cell, CdcError *err)
 {
 	const char *text;
-	uint32_t	textlen;
-	CdcStatus	status;
+	uint32_t textlen;
+	CdcStatus status;
 
 	switch (column->type)
 	{
@@ -511,13 +514,13 @@ string_cell(const CdcColumnDef *column, const uint8_t *data, uint32_t len, CdcAr
 /* Types that are not integers, in the order of their numbers. */
 static CdcStatus
 other_cell(const CdcColumnDef *column, const CdcField *field, CdcArena *arena, CdcCell *cell,
-		   CdcError *err)
+           CdcError *err)
 {
 	const uint8_t *data;
-	uint32_t	len;
-	uint32_t	bits32;
-	uint64_t	bits;
-	CdcStatus	status;
+	uint32_t len;
+	uint32_t bits32;
+	uint64_t bits;
+	CdcStatus status;
 
 	switch (column->wire_type)
 	{
@@ -587,13 +590,13 @@ other_cell(const CdcColumnDef *column, const CdcField *field, CdcArena *arena, C
 			return CDC_OK;
 		default:
 			return cdc_fail(err, CDC_UNSUPPORTED, 0, "column \"%.64s\" has the unknown type %u",
-							column->name != NULL ? column->name : "", (unsigned) column->wire_type);
+			                column->name != NULL ? column->name : "", (unsigned) column->wire_type);
 	}
 }
 
 CdcStatus
 binlog_field_to_cell(const CdcColumnDef *column, const CdcField *field, CdcArena *arena,
-					 CdcCell *cell, CdcError *err)
+                     CdcCell *cell, CdcError *err)
 {
 	BinlogFieldShape shape;
 
@@ -603,8 +606,9 @@ binlog_field_to_cell(const CdcColumnDef *column, const CdcField *field, CdcArena
 	if (field->state == CDC_FIELD_NULL)
 		return CDC_OK;
 	if (field->state != CDC_FIELD_VALUE)
-		return cdc_fail(err, CDC_UNSUPPORTED, 0, "column \"%.64s\" has no whole value in the row image",
-						column->name != NULL ? column->name : "");
+		return cdc_fail(err, CDC_UNSUPPORTED, 0,
+		                "column \"%.64s\" has no whole value in the row image",
+		                column->name != NULL ? column->name : "");
 	shape = binlog_field_shape(column->wire_type, column->wire_meta);
 	if (shape.known && shape.prefix == 0 && field->len != shape.fixed)
 		return invalid_value(column, err);

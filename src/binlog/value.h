@@ -17,9 +17,9 @@
  */
 typedef struct BinlogFieldShape
 {
-	uint16_t	fixed;
-	uint8_t		prefix;
-	bool		known;			/* false: rows of the table cannot be split */
+	uint16_t fixed;
+	uint8_t prefix;
+	bool known; /* false: rows of the table cannot be split */
 } BinlogFieldShape;
 
 /* wire_meta as binlog/table_map.c describes it. */
@@ -33,6 +33,6 @@ extern BinlogFieldShape binlog_field_shape(uint8_t wire_type, uint16_t wire_meta
  * that knows better passes a column with the true type.
  */
 extern CdcStatus binlog_field_to_cell(const CdcColumnDef *column, const CdcField *field,
-									  CdcArena *arena, CdcCell *cell, CdcError *err);
+                                      CdcArena *arena, CdcCell *cell, CdcError *err);
 
-#endif							/* CDC_BINLOG_VALUE_H */
+#endif /* CDC_BINLOG_VALUE_H */

@@ -9,8 +9,8 @@
 #ifndef CDC_BINLOG_WIRE_H
 #define CDC_BINLOG_WIRE_H
 
-#define EVENT_HEADER_LEN		19
-#define EVENT_CHECKSUM_LEN		4
+#define EVENT_HEADER_LEN 19
+#define EVENT_CHECKSUM_LEN 4
 
 /* Event types. */
 enum
@@ -63,9 +63,9 @@ enum
 };
 
 /* Header flags. */
-#define EVENT_FLAG_IN_USE		0x0001	/* on a format description event: the file is open */
-#define EVENT_FLAG_ARTIFICIAL	0x0020	/* made by the dump thread */
-#define EVENT_FLAG_IGNORABLE	0x0080	/* a reader that does not know the type may go on */
+#define EVENT_FLAG_IN_USE 0x0001     /* on a format description event: the file is open */
+#define EVENT_FLAG_ARTIFICIAL 0x0020 /* made by the dump thread */
+#define EVENT_FLAG_IGNORABLE 0x0080  /* a reader that does not know the type may go on */
 
 /* Flags of a rows event. */
 #define ROWS_FLAG_STATEMENT_END 0x0001
@@ -110,4 +110,4 @@ enum
 	WIRE_GEOMETRY = 255
 };
 
-#endif							/* CDC_BINLOG_WIRE_H */
+#endif /* CDC_BINLOG_WIRE_H */

@@ -19,11 +19,12 @@
  *
  *	  The table that is emptied holds nothing that is still needed: the other
  *	  one begins with a newer base row. So it is truncated in place, at once and
- *	  whether or not the transaction commits. That flushes WAL up to there, and
- *	  with it the base row that makes it superfluous, although our transactions
- *	  commit asynchronously; and it leaves no dead rows in pg_class. Readers lock
- *	  both tables before they take their snapshot; the writer never waits for
- *	  them, it goes on with the table it has and tries again later.
+ *	  whether or not the transaction commits; that leaves no dead rows in pg_class.
+ *	  Our transactions commit asynchronously, so WAL is flushed first: the base
+ *	  row that makes the table superfluous must not be lost in a crash after it
+ *	  was emptied. Readers lock both tables before they take their snapshot; the
+ *	  writer never waits for them, it goes on with the table it has and tries
+ *	  again later.
  *
  *	  The tables are made by C code, owned by the extension's owner, and members
  *	  of the extension: pg_dump leaves them out, pg_upgrade takes them along.
@@ -37,6 +38,7 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "catalog/dependency.h"
 #include "catalog/heap.h"
 #include "catalog/objectaddress.h"
@@ -560,12 +562,19 @@ switch_table(CatalogPositionLog *log)
 	int			other = 1 - log->newest;
 	Relation	rel;
 
+	/*
+	 * What must be durable was committed before our last commit, by us or by
+	 * the process before us. Without one yet, there is time until there is.
+	 */
+	if (XLogRecPtrIsInvalid(XactLastCommitEnd))
+		return false;
 	if (!ConditionalLockRelationOid(log->tables[other], AccessExclusiveLock))
 		return false;
 	rel = table_open(log->tables[other], NoLock);
 	CheckTableNotInUse(rel, "TRUNCATE");
 	if (RelationGetNumberOfBlocks(rel) > 0)
 	{
+		XLogFlush(XactLastCommitEnd);
 		heap_truncate_one_rel(rel);
 		pgstat_count_truncate(rel);
 	}

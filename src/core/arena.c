@@ -16,14 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_MIN		((size_t) 1024)
-#define BLOCK_MAX		((size_t) 256 * 1024)
-#define ALIGN8(n)		(((n) + 7) & ~(size_t) 7)
+#define BLOCK_MIN ((size_t) 1024)
+#define BLOCK_MAX ((size_t) 256 * 1024)
+#define ALIGN8(n) (((n) + 7) & ~(size_t) 7)
 
 struct CdcArenaBlock
 {
 	CdcArenaBlock *next;
-	size_t		size;			/* bytes after this header */
+	size_t size; /* bytes after this header */
 };
 
 static void *
@@ -59,7 +59,7 @@ cdc_arena_init(CdcArena *arena, const CdcAllocator *allocator, size_t limit)
 static bool
 add_block(CdcArena *arena, size_t size)
 {
-	size_t		want = arena->total;
+	size_t want = arena->total;
 	CdcArenaBlock *block;
 
 	if (want < BLOCK_MIN)
@@ -89,7 +89,7 @@ add_block(CdcArena *arena, size_t size)
 void *
 cdc_arena_alloc(CdcArena *arena, size_t size)
 {
-	char	   *piece;
+	char *piece;
 
 	if (size > SIZE_MAX - 64)
 		return NULL;
@@ -107,7 +107,7 @@ cdc_arena_alloc(CdcArena *arena, size_t size)
 void *
 cdc_arena_zalloc(CdcArena *arena, size_t size)
 {
-	void	   *piece = cdc_arena_alloc(arena, size);
+	void *piece = cdc_arena_alloc(arena, size);
 
 	if (piece != NULL)
 		memset(piece, 0, size);
@@ -117,7 +117,7 @@ cdc_arena_zalloc(CdcArena *arena, size_t size)
 char *
 cdc_arena_strndup(CdcArena *arena, const void *data, size_t len)
 {
-	char	   *copy;
+	char *copy;
 
 	if (len == SIZE_MAX)
 		return NULL;

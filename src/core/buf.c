@@ -48,14 +48,14 @@ cdc_buf_free(CdcBuf *buf)
 static bool
 buf_reserve(CdcBuf *buf, size_t len)
 {
-	size_t		need;
-	size_t		cap;
-	char	   *data;
+	size_t need;
+	size_t cap;
+	char *data;
 
 	if (buf->status != CDC_OK)
 		return false;
 	if (len > SIZE_MAX / 4 - buf->len ||
-		(buf->limit != 0 && (buf->len > buf->limit || len > buf->limit - buf->len)))
+	    (buf->limit != 0 && (buf->len > buf->limit || len > buf->limit - buf->len)))
 	{
 		buf->status = CDC_LIMIT;
 		return false;
@@ -105,7 +105,7 @@ void
 cdc_buf_add_char(CdcBuf *buf, char c)
 {
 	if (buf->status == CDC_OK && buf->len + 1 < buf->cap &&
-		(buf->limit == 0 || buf->len < buf->limit))
+	    (buf->limit == 0 || buf->len < buf->limit))
 	{
 		buf->data[buf->len++] = c;
 		buf->data[buf->len] = '\0';
@@ -115,10 +115,10 @@ cdc_buf_add_char(CdcBuf *buf, char c)
 }
 
 void
-cdc_buf_printf(CdcBuf *buf, const char *fmt,...)
+cdc_buf_printf(CdcBuf *buf, const char *fmt, ...)
 {
-	va_list		args;
-	int			len;
+	va_list args;
+	int len;
 
 	va_start(args, fmt);
 	len = vsnprintf(NULL, 0, fmt, args);

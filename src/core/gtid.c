@@ -21,29 +21,29 @@
 
 typedef struct Interval
 {
-	uint64_t	first;
-	uint64_t	last;			/* inclusive */
+	uint64_t first;
+	uint64_t last; /* inclusive */
 } Interval;
 
 typedef struct Source
 {
-	uint8_t		uuid[16];
-	char		tag[CDC_GTID_TAG_MAX + 1];
-	uint32_t	domain;
-	uint32_t	server_id;
-	uint64_t	sequence;		/* MariaDB */
-	Interval   *intervals;		/* MySQL */
-	size_t		nintervals;
-	size_t		cap;
+	uint8_t uuid[16];
+	char tag[CDC_GTID_TAG_MAX + 1];
+	uint32_t domain;
+	uint32_t server_id;
+	uint64_t sequence;   /* MariaDB */
+	Interval *intervals; /* MySQL */
+	size_t nintervals;
+	size_t cap;
 } Source;
 
 struct CdcGtidSet
 {
 	CdcGtidKind kind;
 	const CdcAllocator *allocator;
-	Source	   *sources;
-	size_t		nsources;
-	size_t		cap;
+	Source *sources;
+	size_t nsources;
+	size_t cap;
 };
 
 static void
@@ -64,19 +64,18 @@ format_uuid(const uint8_t *uuid, char *out)
 void
 cdc_gtid_format(const CdcGtid *gtid, char *out)
 {
-	char		uuid[37];
+	char uuid[37];
 
 	switch (gtid->kind)
 	{
 		case CDC_GTID_MYSQL:
 			format_uuid(gtid->uuid, uuid);
-			snprintf(out, CDC_GTID_TEXT_MAX, "%s%s%s:%llu", uuid,
-					 gtid->tag[0] != '\0' ? ":" : "", gtid->tag,
-					 (unsigned long long) gtid->sequence);
+			snprintf(out, CDC_GTID_TEXT_MAX, "%s%s%s:%llu", uuid, gtid->tag[0] != '\0' ? ":" : "",
+			         gtid->tag, (unsigned long long) gtid->sequence);
 			return;
 		case CDC_GTID_MARIADB:
 			snprintf(out, CDC_GTID_TEXT_MAX, "%u-%u-%llu", (unsigned) gtid->domain,
-					 (unsigned) gtid->server_id, (unsigned long long) gtid->sequence);
+			         (unsigned) gtid->server_id, (unsigned long long) gtid->sequence);
 			return;
 		case CDC_GTID_NONE:
 			break;
@@ -118,7 +117,7 @@ cdc_gtid_set_free(CdcGtidSet *set)
 static int
 compare_source(const Source *source, const CdcGtid *gtid)
 {
-	int			cmp;
+	int cmp;
 
 	if (gtid->kind == CDC_GTID_MARIADB)
 	{
@@ -136,14 +135,14 @@ compare_source(const Source *source, const CdcGtid *gtid)
 static size_t
 find_source(const CdcGtidSet *set, const CdcGtid *gtid, bool *found)
 {
-	size_t		low = 0;
-	size_t		high = set->nsources;
+	size_t low = 0;
+	size_t high = set->nsources;
 
 	*found = false;
 	while (low < high)
 	{
-		size_t		mid = low + (high - low) / 2;
-		int			cmp = compare_source(&set->sources[mid], gtid);
+		size_t mid = low + (high - low) / 2;
+		int cmp = compare_source(&set->sources[mid], gtid);
 
 		if (cmp == 0)
 		{
@@ -165,8 +164,8 @@ find_source(const CdcGtidSet *set, const CdcGtid *gtid, bool *found)
 static void *
 grow_array(const CdcAllocator *allocator, void *array, size_t used, size_t *cap, size_t size)
 {
-	size_t		newcap;
-	void	   *moved;
+	size_t newcap;
+	void *moved;
 
 	if (used < *cap)
 		return array;
@@ -189,10 +188,10 @@ grow_array(const CdcAllocator *allocator, void *array, size_t used, size_t *cap,
 static Source *
 get_source(CdcGtidSet *set, const CdcGtid *gtid)
 {
-	bool		found;
-	size_t		at = find_source(set, gtid, &found);
-	Source	   *moved;
-	Source	   *source;
+	bool found;
+	size_t at = find_source(set, gtid, &found);
+	Source *moved;
+	Source *source;
 
 	if (found)
 		return &set->sources[at];
@@ -215,12 +214,12 @@ get_source(CdcGtidSet *set, const CdcGtid *gtid)
 static size_t
 find_interval(const Source *source, uint64_t value)
 {
-	size_t		low = 0;
-	size_t		high = source->nintervals;
+	size_t low = 0;
+	size_t high = source->nintervals;
 
 	while (low < high)
 	{
-		size_t		mid = low + (high - low) / 2;
+		size_t mid = low + (high - low) / 2;
 
 		if (source->intervals[mid].last + 1 < value)
 			low = mid + 1;
@@ -234,9 +233,9 @@ find_interval(const Source *source, uint64_t value)
 static bool
 add_interval(CdcGtidSet *set, Source *source, uint64_t first, uint64_t last)
 {
-	size_t		at = find_interval(source, first);
-	size_t		end = at;
-	Interval   *moved;
+	size_t at = find_interval(source, first);
+	size_t end = at;
+	Interval *moved;
 
 	while (end < source->nintervals && source->intervals[end].first <= last + 1)
 		end++;
@@ -249,12 +248,12 @@ add_interval(CdcGtidSet *set, Source *source, uint64_t first, uint64_t last)
 		source->intervals[at].first = first;
 		source->intervals[at].last = last;
 		memmove(&source->intervals[at + 1], &source->intervals[end],
-				(source->nintervals - end) * sizeof(Interval));
+		        (source->nintervals - end) * sizeof(Interval));
 		source->nintervals -= end - at - 1;
 		return true;
 	}
-	moved = grow_array(set->allocator, source->intervals, source->nintervals,
-					   &source->cap, sizeof(Interval));
+	moved = grow_array(set->allocator, source->intervals, source->nintervals, &source->cap,
+	                   sizeof(Interval));
 	if (moved == NULL)
 		return false;
 	source->intervals = moved;
@@ -269,10 +268,10 @@ add_interval(CdcGtidSet *set, Source *source, uint64_t first, uint64_t last)
 static CdcStatus
 add_range(CdcGtidSet *set, const CdcGtid *gtid, uint64_t last, CdcError *err)
 {
-	Source	   *source;
+	Source *source;
 
 	if (gtid->kind == CDC_GTID_MYSQL &&
-		(gtid->sequence < 1 || last < gtid->sequence || last > GNO_MAX))
+	    (gtid->sequence < 1 || last < gtid->sequence || last > GNO_MAX))
 		return cdc_fail(err, CDC_MALFORMED, 0, "GTID sequence number is out of range");
 	source = get_source(set, gtid);
 	if (source == NULL)
@@ -320,11 +319,11 @@ static bool
 parse_number(const char **p, const char *end, uint64_t *value)
 {
 	const char *start = *p;
-	uint64_t	v = 0;
+	uint64_t v = 0;
 
 	for (; *p < end && **p >= '0' && **p <= '9'; (*p)++)
 	{
-		uint64_t	digit = (uint64_t) (**p - '0');
+		uint64_t digit = (uint64_t) (**p - '0');
 
 		if (v > (UINT64_MAX - digit) / 10)
 			return false;
@@ -339,8 +338,8 @@ parse_uuid(const char **p, const char *end, uint8_t *uuid)
 {
 	for (int i = 0; i < 16; i++)
 	{
-		int			high;
-		int			low;
+		int high;
+		int low;
 
 		if ((i == 4 || i == 6 || i == 8 || i == 10) && *p < end && **p == '-')
 			(*p)++;
@@ -360,11 +359,11 @@ parse_uuid(const char **p, const char *end, uint8_t *uuid)
 static bool
 parse_tag(const char **p, const char *end, char *tag)
 {
-	size_t		len = 0;
+	size_t len = 0;
 
 	for (; *p < end; (*p)++)
 	{
-		char		c = **p;
+		char c = **p;
 
 		if (c >= 'A' && c <= 'Z')
 			c = (char) (c - 'A' + 'a');
@@ -381,17 +380,17 @@ parse_tag(const char **p, const char *end, char *tag)
 /* "uuid:tag:1-5:7:othertag:1": everything up to the next comma. */
 static CdcStatus
 parse_mysql_source(CdcGtidSet *set, const char **p, const char *end, CdcError *err,
-				   const char *text)
+                   const char *text)
 {
-	CdcGtid		gtid = {.kind = CDC_GTID_MYSQL};
-	bool		any = false;
+	CdcGtid gtid = {.kind = CDC_GTID_MYSQL};
+	bool any = false;
 
 	if (!parse_uuid(p, end, gtid.uuid))
 		return cdc_fail(err, CDC_MALFORMED, (uint64_t) (*p - text), "GTID set has an invalid uuid");
 	for (;;)
 	{
-		uint64_t	last;
-		CdcStatus	status;
+		uint64_t last;
+		CdcStatus status;
 
 		skip_space(p, end);
 		if (*p == end || **p != ':')
@@ -401,12 +400,14 @@ parse_mysql_source(CdcGtidSet *set, const char **p, const char *end, CdcError *e
 		if (*p < end && (**p < '0' || **p > '9'))
 		{
 			if (!parse_tag(p, end, gtid.tag))
-				return cdc_fail(err, CDC_MALFORMED, (uint64_t) (*p - text), "GTID set has an invalid tag");
+				return cdc_fail(err, CDC_MALFORMED, (uint64_t) (*p - text),
+				                "GTID set has an invalid tag");
 			any = false;
 			continue;
 		}
 		if (!parse_number(p, end, &gtid.sequence))
-			return cdc_fail(err, CDC_MALFORMED, (uint64_t) (*p - text), "GTID set has an invalid interval");
+			return cdc_fail(err, CDC_MALFORMED, (uint64_t) (*p - text),
+			                "GTID set has an invalid interval");
 		last = gtid.sequence;
 		skip_space(p, end);
 		if (*p < end && **p == '-')
@@ -414,7 +415,8 @@ parse_mysql_source(CdcGtidSet *set, const char **p, const char *end, CdcError *e
 			(*p)++;
 			skip_space(p, end);
 			if (!parse_number(p, end, &last))
-				return cdc_fail(err, CDC_MALFORMED, (uint64_t) (*p - text), "GTID set has an invalid interval");
+				return cdc_fail(err, CDC_MALFORMED, (uint64_t) (*p - text),
+				                "GTID set has an invalid interval");
 		}
 		status = add_range(set, &gtid, last, err);
 		if (status != CDC_OK)
@@ -422,27 +424,30 @@ parse_mysql_source(CdcGtidSet *set, const char **p, const char *end, CdcError *e
 		any = true;
 	}
 	if (!any)
-		return cdc_fail(err, CDC_MALFORMED, (uint64_t) (*p - text), "GTID set has a uuid without interval");
+		return cdc_fail(err, CDC_MALFORMED, (uint64_t) (*p - text),
+		                "GTID set has a uuid without interval");
 	return CDC_OK;
 }
 
 static CdcStatus
 parse_mariadb_gtid(CdcGtidSet *set, const char **p, const char *end, CdcError *err,
-				   const char *text)
+                   const char *text)
 {
-	CdcGtid		gtid = {.kind = CDC_GTID_MARIADB};
-	uint64_t	parts[3];
+	CdcGtid gtid = {.kind = CDC_GTID_MARIADB};
+	uint64_t parts[3];
 
 	for (int i = 0; i < 3; i++)
 	{
 		if (i > 0)
 		{
 			if (*p == end || **p != '-')
-				return cdc_fail(err, CDC_MALFORMED, (uint64_t) (*p - text), "invalid GTID, expected domain-server-sequence");
+				return cdc_fail(err, CDC_MALFORMED, (uint64_t) (*p - text),
+				                "invalid GTID, expected domain-server-sequence");
 			(*p)++;
 		}
 		if (!parse_number(p, end, &parts[i]) || (i < 2 && parts[i] > UINT32_MAX))
-			return cdc_fail(err, CDC_MALFORMED, (uint64_t) (*p - text), "invalid GTID, expected domain-server-sequence");
+			return cdc_fail(err, CDC_MALFORMED, (uint64_t) (*p - text),
+			                "invalid GTID, expected domain-server-sequence");
 	}
 	gtid.domain = (uint32_t) parts[0];
 	gtid.server_id = (uint32_t) parts[1];
@@ -458,7 +463,7 @@ cdc_gtid_set_add_text(CdcGtidSet *set, const char *text, size_t len, CdcError *e
 
 	for (;;)
 	{
-		CdcStatus	status;
+		CdcStatus status;
 
 		skip_space(&p, end);
 		while (p < end && *p == ',')
@@ -476,15 +481,16 @@ cdc_gtid_set_add_text(CdcGtidSet *set, const char *text, size_t len, CdcError *e
 			return status;
 		skip_space(&p, end);
 		if (p < end && *p != ',')
-			return cdc_fail(err, CDC_MALFORMED, (uint64_t) (p - text), "unexpected character in GTID set");
+			return cdc_fail(err, CDC_MALFORMED, (uint64_t) (p - text),
+			                "unexpected character in GTID set");
 	}
 }
 
 bool
 cdc_gtid_set_contains(const CdcGtidSet *set, const CdcGtid *gtid)
 {
-	bool		found;
-	size_t		at;
+	bool found;
+	size_t at;
 	const Source *source;
 
 	if (gtid->kind == CDC_GTID_NONE || gtid->kind != set->kind)
@@ -516,12 +522,12 @@ cdc_gtid_set_format(const CdcGtidSet *set, CdcBuf *out)
 	for (size_t i = 0; i < set->nsources; i++)
 	{
 		const Source *source = &set->sources[i];
-		char		uuid[37];
+		char uuid[37];
 
 		if (set->kind == CDC_GTID_MARIADB)
 		{
 			cdc_buf_printf(out, "%s%u-%u-%llu", i > 0 ? "," : "", (unsigned) source->domain,
-						   (unsigned) source->server_id, (unsigned long long) source->sequence);
+			               (unsigned) source->server_id, (unsigned long long) source->sequence);
 			continue;
 		}
 		/* One uuid's tags follow each other under one mention of the uuid. */
@@ -547,7 +553,7 @@ cdc_gtid_set_format(const CdcGtidSet *set, CdcBuf *out)
 static void
 add_uint64(CdcBuf *out, uint64_t value)
 {
-	uint8_t		bytes[8];
+	uint8_t bytes[8];
 
 	for (int i = 0; i < 8; i++)
 		bytes[i] = (uint8_t) (value >> (8 * i));
@@ -562,7 +568,7 @@ add_uint64(CdcBuf *out, uint64_t value)
 void
 cdc_gtid_set_encode(const CdcGtidSet *set, CdcBuf *out)
 {
-	bool		tagged = false;
+	bool tagged = false;
 
 	for (size_t i = 0; i < set->nsources; i++)
 		tagged |= set->sources[i].tag[0] != '\0';
@@ -577,7 +583,7 @@ cdc_gtid_set_encode(const CdcGtidSet *set, CdcBuf *out)
 		cdc_buf_add(out, source->uuid, sizeof(source->uuid));
 		if (tagged)
 		{
-			size_t		len = strlen(source->tag);
+			size_t len = strlen(source->tag);
 
 			cdc_buf_add_char(out, (char) (len << 1));
 			cdc_buf_add(out, source->tag, len);

@@ -15,9 +15,9 @@
 static size_t
 split_file_name(const char *file, uint64_t *number)
 {
-	size_t		len = strlen(file);
-	size_t		i = len;
-	uint64_t	value = 0;
+	size_t len = strlen(file);
+	size_t i = len;
+	uint64_t value = 0;
 
 	*number = 0;
 	while (i > 0 && file[i - 1] >= '0' && file[i - 1] <= '9')
@@ -33,10 +33,10 @@ split_file_name(const char *file, uint64_t *number)
 bool
 cdc_position_compare(const CdcPosition *a, const CdcPosition *b, int *result)
 {
-	uint64_t	anum;
-	uint64_t	bnum;
-	size_t		alen = split_file_name(a->file, &anum);
-	size_t		blen = split_file_name(b->file, &bnum);
+	uint64_t anum;
+	uint64_t bnum;
+	size_t alen = split_file_name(a->file, &anum);
+	size_t blen = split_file_name(b->file, &bnum);
 
 	if (alen != blen || memcmp(a->file, b->file, alen) != 0)
 		return false;
@@ -56,17 +56,17 @@ cdc_position_format(const CdcPosition *pos, char *out)
 		out[0] = '\0';
 	else
 		snprintf(out, CDC_POSITION_TEXT_MAX, "%s:%llu", pos->file,
-				 (unsigned long long) pos->offset);
+		         (unsigned long long) pos->offset);
 }
 
 bool
 cdc_position_parse(const char *text, CdcPosition *pos)
 {
 	const char *colon = strrchr(text, ':');
-	uint64_t	offset = 0;
+	uint64_t offset = 0;
 
 	if (colon == NULL || colon == text || colon[1] == '\0' ||
-		(size_t) (colon - text) > CDC_FILE_NAME_MAX)
+	    (size_t) (colon - text) > CDC_FILE_NAME_MAX)
 		return false;
 	for (const char *p = colon + 1; *p != '\0'; p++)
 	{

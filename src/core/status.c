@@ -11,9 +11,9 @@
 #include <stdio.h>
 
 CdcStatus
-cdc_fail(CdcError *err, CdcStatus code, uint64_t offset, const char *fmt,...)
+cdc_fail(CdcError *err, CdcStatus code, uint64_t offset, const char *fmt, ...)
 {
-	va_list		args;
+	va_list args;
 
 	if (err != NULL)
 	{

@@ -24,12 +24,10 @@ static bool
 copy_column(CdcArena *arena, CdcColumnDef *column)
 {
 	const CdcLabel *from = column->labels;
-	CdcLabel   *to;
+	CdcLabel *to;
 
-	if (!copy_string(arena, &column->name) ||
-		!copy_string(arena, &column->type_text) ||
-		!copy_string(arena, &column->default_text) ||
-		!copy_string(arena, &column->comment))
+	if (!copy_string(arena, &column->name) || !copy_string(arena, &column->type_text) ||
+	    !copy_string(arena, &column->default_text) || !copy_string(arena, &column->comment))
 		return false;
 	if (from == NULL || column->nlabels == 0)
 	{
@@ -61,7 +59,7 @@ cdc_table_def_copy(const CdcTableDef *def, CdcArena *arena)
 	*copy = *def;
 	copy->user = NULL;
 	if (!copy_string(arena, &copy->schema) || !copy_string(arena, &copy->name) ||
-		!copy_string(arena, &copy->engine) || !copy_string(arena, &copy->comment))
+	    !copy_string(arena, &copy->engine) || !copy_string(arena, &copy->comment))
 		return NULL;
 	copy->columns = cdc_arena_alloc(arena, (size_t) def->ncolumns * sizeof(CdcColumnDef));
 	if (copy->columns == NULL)
@@ -79,35 +77,35 @@ const char *
 cdc_type_name(CdcType type)
 {
 	static const char *const names[] = {
-		[CDC_TYPE_UNKNOWN] = "unknown",
-		[CDC_TYPE_TINYINT] = "tinyint",
-		[CDC_TYPE_SMALLINT] = "smallint",
-		[CDC_TYPE_MEDIUMINT] = "mediumint",
-		[CDC_TYPE_INT] = "int",
-		[CDC_TYPE_BIGINT] = "bigint",
-		[CDC_TYPE_FLOAT] = "float",
-		[CDC_TYPE_DOUBLE] = "double",
-		[CDC_TYPE_DECIMAL] = "decimal",
-		[CDC_TYPE_BIT] = "bit",
-		[CDC_TYPE_YEAR] = "year",
-		[CDC_TYPE_DATE] = "date",
-		[CDC_TYPE_TIME] = "time",
-		[CDC_TYPE_DATETIME] = "datetime",
-		[CDC_TYPE_TIMESTAMP] = "timestamp",
-		[CDC_TYPE_CHAR] = "char",
-		[CDC_TYPE_VARCHAR] = "varchar",
-		[CDC_TYPE_TEXT] = "text",
-		[CDC_TYPE_BINARY] = "binary",
-		[CDC_TYPE_VARBINARY] = "varbinary",
-		[CDC_TYPE_BLOB] = "blob",
-		[CDC_TYPE_ENUM] = "enum",
-		[CDC_TYPE_SET] = "set",
-		[CDC_TYPE_JSON] = "json",
-		[CDC_TYPE_GEOMETRY] = "geometry",
-		[CDC_TYPE_VECTOR] = "vector",
-		[CDC_TYPE_UUID] = "uuid",
-		[CDC_TYPE_INET4] = "inet4",
-		[CDC_TYPE_INET6] = "inet6",
+	    [CDC_TYPE_UNKNOWN] = "unknown",
+	    [CDC_TYPE_TINYINT] = "tinyint",
+	    [CDC_TYPE_SMALLINT] = "smallint",
+	    [CDC_TYPE_MEDIUMINT] = "mediumint",
+	    [CDC_TYPE_INT] = "int",
+	    [CDC_TYPE_BIGINT] = "bigint",
+	    [CDC_TYPE_FLOAT] = "float",
+	    [CDC_TYPE_DOUBLE] = "double",
+	    [CDC_TYPE_DECIMAL] = "decimal",
+	    [CDC_TYPE_BIT] = "bit",
+	    [CDC_TYPE_YEAR] = "year",
+	    [CDC_TYPE_DATE] = "date",
+	    [CDC_TYPE_TIME] = "time",
+	    [CDC_TYPE_DATETIME] = "datetime",
+	    [CDC_TYPE_TIMESTAMP] = "timestamp",
+	    [CDC_TYPE_CHAR] = "char",
+	    [CDC_TYPE_VARCHAR] = "varchar",
+	    [CDC_TYPE_TEXT] = "text",
+	    [CDC_TYPE_BINARY] = "binary",
+	    [CDC_TYPE_VARBINARY] = "varbinary",
+	    [CDC_TYPE_BLOB] = "blob",
+	    [CDC_TYPE_ENUM] = "enum",
+	    [CDC_TYPE_SET] = "set",
+	    [CDC_TYPE_JSON] = "json",
+	    [CDC_TYPE_GEOMETRY] = "geometry",
+	    [CDC_TYPE_VECTOR] = "vector",
+	    [CDC_TYPE_UUID] = "uuid",
+	    [CDC_TYPE_INET4] = "inet4",
+	    [CDC_TYPE_INET6] = "inet6",
 	};
 
 	if ((size_t) type >= sizeof(names) / sizeof(names[0]))

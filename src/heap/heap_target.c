@@ -163,9 +163,14 @@ check_rights(Relation rel)
 							GetUserNameFromId(me, false), GetUserNameFromId(owner, false)),
 					 errdetail("Rows of table \"%s\" are written as its owner, because the table's triggers and expressions belong to that role.",
 							   RelationGetRelationName(rel)),
-					 errhint("Run GRANT %s TO %s, or make the pipeline's owner the owner of the table.",
-							 quote_identifier(GetUserNameFromId(owner, false)),
-							 quote_identifier(GetUserNameFromId(me, false)))));
+					 superuser_arg(owner)
+					 ? errhint("Run ALTER TABLE %s OWNER TO %s.",
+							   quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
+														  RelationGetRelationName(rel)),
+							   quote_identifier(GetUserNameFromId(me, false)))
+					 : errhint("Run GRANT %s TO %s, or make the pipeline's owner the owner of the table.",
+							   quote_identifier(GetUserNameFromId(owner, false)),
+							   quote_identifier(GetUserNameFromId(me, false)))));
 		write_as = owner;
 
 		for (int i = 0; rel->trigdesc != NULL && i < rel->trigdesc->numtriggers; i++)

@@ -285,7 +285,7 @@ mysql_error_throw(const MysqlErrorSite *site, const MysqlThreadError *error)
 	Report		report = {0};
 	char	   *text = pstrdup(error->text[0] ? error->text : "the client library gave no reason");
 	size_t		text_len = strlen(text);
-	const char *position = site->position ? psprintf(" Wanted %s.", site->position) : "";
+	const char *wanted = "";
 	StringInfoData number;
 
 	/* a full stop of its own would stand before ours */
@@ -304,6 +304,10 @@ mysql_error_throw(const MysqlErrorSite *site, const MysqlThreadError *error)
 	else
 		report_dump(site, error, &report);
 
+	if (site->position != NULL &&
+		(report.sqlstate == CDC_ERRCODE_POSITION_LOST || report.sqlstate == CDC_ERRCODE_SOURCE_REPLACED))
+		wanted = psprintf(" Wanted %s.", site->position);
+
 	if (site->stage == MYSQL_STAGE_CONNECT)
 		ereport(ERROR,
 				(errcode(report.sqlstate),
@@ -313,8 +317,7 @@ mysql_error_throw(const MysqlErrorSite *site, const MysqlThreadError *error)
 	ereport(ERROR,
 			(errcode(report.sqlstate),
 			 errmsg_internal("%s", report.message),
-			 errdetail("The server said: %s%s.%s", text, number.data,
-					   site->stage == MYSQL_STAGE_DUMP ? position : ""),
+			 errdetail("The server said: %s%s.%s", text, number.data, wanted),
 			 report.hint ? errhint("%s", report.hint) : 0));
 	pg_unreachable();
 }

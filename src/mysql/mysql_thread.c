@@ -20,6 +20,7 @@
  *-------------------------------------------------------------------------
  */
 #include "mysql/mysql_client.h"
+#include "mysql/mysql_connect.h"
 #include "mysql/mysql_thread.h"
 
 #ifdef MYSQL_CLIENT_IS_MARIADB
@@ -28,8 +29,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -40,23 +39,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A server answers a login at once; the library's own limit for one packet, both ways. */
-#define CLIENT_MAX_PACKET (1024UL * 1024 * 1024)
-#define WRITE_TIMEOUT 60		/* s; what we send is small */
 #define THREAD_STACK (2 * 1024 * 1024)
-
-/*
- * A file that can be opened and holds no key. libmariadb fetches the server's
- * RSA key unasked when caching_sha2_password runs without TLS; naming an
- * unusable file is the only way to stop it.
- */
-#define NO_KEY_FILE "/dev/null"
-
-/*
- * Ways to log in that never show the password itself to the server. The library
- * would load others (mysql_clear_password, dialog) whenever a server asks.
- */
-#define AUTH_PLUGINS "mysql_native_password,caching_sha2_password,sha256_password,client_ed25519,parsec,auth_gssapi_client"
 
 #define COM_BINLOG_DUMP_BYTE 0x12
 #define COM_BINLOG_DUMP_GTID_BYTE 0x1e
@@ -384,58 +367,11 @@ put_done(MysqlThread *thread, const char *text)
 	mysql_ring_publish(thread->ring);
 }
 
-static int
-client_socket(MYSQL *mysql)
-{
-#ifdef MYSQL_CLIENT_IS_MARIADB
-	return (int) mysql_get_socket(mysql);
-#else
-	return (int) mysql->net.fd;
-#endif
-}
-
-/* TLS and key options, which the two libraries spell differently. */
-static void
-set_security_options(MYSQL *mysql, const MysqlThreadConnect *connect)
-{
-	if (connect->use_tls)
-		mysql_ssl_set(mysql, connect->ssl_key, connect->ssl_cert, connect->ssl_ca, NULL, NULL);
-#ifdef MYSQL_CLIENT_IS_MARIADB
-	{
-		my_bool		enforce = connect->use_tls;
-		my_bool		verify = connect->verify_host;
-
-		mysql_optionsv(mysql, MYSQL_OPT_SSL_ENFORCE, &enforce);
-		mysql_optionsv(mysql, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
-	}
-
-	/* also with TLS, which somebody on the way may have struck from the greeting */
-	if (connect->server_public_key != NULL)
-		mysql_optionsv(mysql, MYSQL_SERVER_PUBLIC_KEY, connect->server_public_key);
-	else if (!connect->fetch_public_key)
-		mysql_optionsv(mysql, MYSQL_SERVER_PUBLIC_KEY, NO_KEY_FILE);
-	mysql_optionsv(mysql, MARIADB_OPT_RESTRICTED_AUTH, AUTH_PLUGINS);
-#else
-	{
-		unsigned int mode = SSL_MODE_DISABLED;
-		bool		fetch = !connect->use_tls && connect->fetch_public_key;
-
-		if (connect->use_tls)
-			mode = connect->verify_host ? SSL_MODE_VERIFY_IDENTITY
-				: connect->verify_chain ? SSL_MODE_VERIFY_CA : SSL_MODE_REQUIRED;
-		mysql_options(mysql, MYSQL_OPT_SSL_MODE, &mode);
-		if (connect->server_public_key != NULL)
-			mysql_options(mysql, MYSQL_SERVER_PUBLIC_KEY, connect->server_public_key);
-		mysql_options(mysql, MYSQL_OPT_GET_SERVER_PUBLIC_KEY, &fetch);
-	}
-#endif
-}
-
 /* Keep a duplicate of the socket, so that mysql_thread_stop can shut it down. */
 static void
 note_socket(MysqlThread *thread)
 {
-	int			fd = client_socket(thread->mysql);
+	int			fd = mysql_connect_socket(thread->mysql);
 
 	if (fd < 0)
 		return;
@@ -472,71 +408,28 @@ io_cb(int mode, MYSQL *mysql, const unsigned char *buffer, size_t length)
 
 #endif
 
-/*
- * No read time-out: a query or an idle log may be silent for long, and with TLS
- * libmariadb 3.3.20 takes the seconds of MYSQL_OPT_READ_TIMEOUT for
- * milliseconds. The backend bounds the login; later, dead peers are found by
- * keep-alive probes and by missing heartbeats.
- */
-static void
-set_keepalive(MYSQL *mysql)
-{
-	int			fd = client_socket(mysql);
-	int			on = 1;
-	int			idle = 30;
-	int			interval = 10;
-	int			count = 3;
-
-	if (fd < 0)
-		return;
-	/* these fail on a Unix-domain socket, where they are not needed */
-	(void) setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	(void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-	(void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
-	(void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
-}
-
 static bool
 connect_server(MysqlThread *thread)
 {
-	const MysqlThreadConnect *connect = &thread->connect;
-	MYSQL	   *mysql = mysql_init(NULL);
-	unsigned int protocol = connect->socket ? MYSQL_PROTOCOL_SOCKET : MYSQL_PROTOCOL_TCP;
-	unsigned int local_infile = 0;
-	unsigned int write_timeout = WRITE_TIMEOUT;
-	unsigned long max_packet = CLIENT_MAX_PACKET;
-
-	thread->mysql = mysql;
-	if (mysql == NULL)
+	thread->mysql = mysql_init(NULL);
+	if (thread->mysql == NULL)
 	{
 		put_error(thread, MYSQL_THREAD_OUT_OF_MEMORY, "HY001", "out of memory");
 		return false;
 	}
-	mysql_options(mysql, MYSQL_OPT_PROTOCOL, &protocol);
-	mysql_options(mysql, MYSQL_OPT_LOCAL_INFILE, &local_infile);
-	mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect->connect_timeout);
-	mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &write_timeout);
-	mysql_options(mysql, MYSQL_OPT_MAX_ALLOWED_PACKET, &max_packet);
-	mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-	mysql_options4(mysql, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", "cdc_bridge");
-	set_security_options(mysql, connect);
-
-	if (mysql_real_connect(mysql, connect->socket ? NULL : connect->host, connect->username,
-						   connect->password ? connect->password : "", NULL,
-						   (unsigned int) connect->port, connect->socket, 0) == NULL)
+	switch (mysql_connect_open(thread->mysql, &thread->connect))
 	{
-		put_library_error(thread);
-		return false;
-	}
-	/* libmariadb goes on without TLS when the server has none, MYSQL_OPT_SSL_ENFORCE or not (3.3.20) */
-	if (connect->use_tls && mysql_get_ssl_cipher(mysql) == NULL)
-	{
-		put_error(thread, CR_SSL_CONNECTION_ERROR, "HY000", "the server does not offer TLS");
-		return false;
+		case MYSQL_CONNECT_OK:
+			break;
+		case MYSQL_CONNECT_FAILED:
+			put_library_error(thread);
+			return false;
+		case MYSQL_CONNECT_NO_TLS:
+			put_error(thread, CR_SSL_CONNECTION_ERROR, "HY000", "the server does not offer TLS");
+			return false;
 	}
 	free_connect(&thread->connect);
 	note_socket(thread);
-	set_keepalive(mysql);
 	return true;
 }
 
@@ -611,7 +504,7 @@ run_query(MysqlThread *thread, const char *sql)
 		 * the connection.
 		 */
 		put_out_of_memory(thread);
-		shutdown(client_socket(mysql), SHUT_RDWR);
+		shutdown(mysql_connect_socket(mysql), SHUT_RDWR);
 	}
 	else if (mysql_errno(mysql) != 0)
 		put_library_error(thread);

@@ -598,7 +598,7 @@ stop_table(SnapshotCopy *copy, ErrorData *edata)
 	if (ERRCODE_TO_CATEGORY(info->sqlstate) == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
 		info->detail = NULL;
 	if (info->hint == NULL)
-		info->hint = "When the cause is mended, drop the target table, then use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.";
+		info->hint = "Mend the cause. Drop the target table, then use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.";
 
 	heap_transaction_begin();
 	PushActiveSnapshot(GetTransactionSnapshot());

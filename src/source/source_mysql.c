@@ -30,13 +30,6 @@
  */
 #include "postgres.h"
 
-#include <limits.h>
-#include <unistd.h>
-
-#include "access/xlog.h"
-#include "common/hashfn.h"
-#include "lib/stringinfo.h"
-#include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -45,6 +38,7 @@
 #include "mysql/mysql_server.h"
 #include "source/source.h"
 #include "source/source_check.h"
+#include "source/source_start.h"
 #include "util/util_arena.h"
 #include "util/util_error.h"
 
@@ -57,9 +51,6 @@
 
 /* The clock is read once per so many events that give nothing to the caller. */
 #define SILENT_EVENTS 256
-
-/* Offsets above this do not fit into COM_BINLOG_DUMP. */
-#define DUMP_OFFSET_MAX PG_UINT32_MAX
 
 typedef struct SourceMysql
 {
@@ -92,95 +83,7 @@ typedef struct SourceMysql
 	CdcPosition quiet_below;	/* unknown: no limit */
 } SourceMysql;
 
-/* ---- who we are ---- */
-
-/*
- * Hash of everything that makes this pipeline's connection unique: a copy of
- * the cluster on another host or in another directory gets another number, so
- * it never throws the original off the source.
- */
-static uint64
-fingerprint(const SourceMysql *source, uint64 seed)
-{
-	char		host[HOST_NAME_MAX + 1] = "";
-	char	   *text;
-	uint64		hash;
-
-	(void) gethostname(host, HOST_NAME_MAX);
-	text = psprintf(UINT64_FORMAT "/%u/%d/%s/%s", GetSystemIdentifier(), MyDatabaseId,
-					source->pipeline_id, DataDir, host);
-	hash = hash_bytes_extended((const unsigned char *) text, (int) strlen(text), seed);
-	pfree(text);
-	return hash;
-}
-
-/* A number far from those that people give to servers, never the source's own. */
-static uint32
-choose_server_id(const SourceMysql *source, uint32 source_server_id)
-{
-	uint32		id;
-
-	if (source->endpoint->server_id != 0)
-		return source->endpoint->server_id;
-	id = UINT32_C(0x40000000) | (uint32) (fingerprint(source, 0) & 0x3FFFFFFF);
-	return id == source_server_id ? id ^ 1 : id;
-}
-
-static char *
-choose_replica_uuid(const SourceMysql *source)
-{
-	uint64		a = fingerprint(source, 1);
-	uint64		b = fingerprint(source, 2);
-
-	/* version 8: made by a rule of our own */
-	return psprintf("%08x-%04x-8%03x-%04x-%04x%08x",
-					(uint32) (a >> 32), (uint32) (a >> 16) & 0xFFFF, (uint32) a & 0xFFF,
-					0x8000 | ((uint32) (b >> 48) & 0x3FFF), (uint32) (b >> 32) & 0xFFFF, (uint32) b);
-}
-
 /* ---- opening ---- */
-
-static void
-check_identity(const SourceMysql *source, const CdcSourceStart *start)
-{
-	if (start->identity == NULL || strcmp(start->identity, source->info->identity) == 0)
-		return;
-	ereport(ERROR,
-			(errcode(CDC_ERRCODE_SOURCE_REPLACED),
-			 errmsg("source server \"%s\" is not the server that was followed", source->endpoint->server_name),
-			 errdetail("The position belongs to server \"%s\"; server \"%s\" answers.",
-					   start->identity, source->info->identity),
-			 errhint("Let the address lead to the former server again, or drop the pipeline with cdc_drop_pipeline() and start it anew.")));
-}
-
-/* Is the file of the position still there? Says it better than the server's refusal. */
-static void
-check_position(SourceMysql *source, const CdcPosition *position)
-{
-	char	   *oldest = NULL;
-	bool		found = false;
-	char		text[CDC_POSITION_TEXT_MAX];
-	MysqlRow	row;
-
-	mysql_session_query(source->session, "SHOW BINARY LOGS");
-	while (mysql_session_fetch(source->session, &row))
-	{
-		const char *file = row.values[0] ? row.values[0] : "";
-
-		if (oldest == NULL)
-			oldest = pstrdup(file);
-		if (strcmp(file, position->file) == 0)
-			found = true;
-	}
-	if (found)
-		return;
-	cdc_position_format(position, text);
-	ereport(ERROR,
-			(errcode(CDC_ERRCODE_POSITION_LOST),
-			 errmsg("source server \"%s\" no longer has the wanted position", source->endpoint->server_name),
-			 errdetail("Wanted %s; the oldest binary log is %s.", text, oldest ? oldest : "not there"),
-			 errhint("Drop the pipeline with cdc_drop_pipeline() and start it anew.")));
-}
 
 static void
 throw_nomem(void)
@@ -188,121 +91,6 @@ throw_nomem(void)
 	ereport(ERROR,
 			(errcode(ERRCODE_OUT_OF_MEMORY),
 			 errmsg("out of memory")));
-}
-
-/* Text of GTIDs -> what COM_BINLOG_DUMP_GTID wants. */
-static void
-encode_gtid_set(const char *gtids, MysqlDump *dump)
-{
-	const CdcAllocator *allocator = util_context_allocator(CurrentMemoryContext);
-	CdcGtidSet *set = cdc_gtid_set_create(CDC_GTID_MYSQL, allocator);
-	CdcError	error = {0};
-	CdcBuf		buf;
-
-	if (set == NULL)
-		throw_nomem();
-	if (cdc_gtid_set_add_text(set, gtids, strlen(gtids), &error) != CDC_OK)
-		util_throw(&error, "could not read the set of applied GTIDs");
-	cdc_buf_init(&buf, allocator, 0);
-	cdc_gtid_set_encode(set, &buf);
-	if (buf.status != CDC_OK)
-		throw_nomem();
-	dump->gtid_set = (const uint8 *) buf.data;
-	dump->gtid_set_len = buf.len;
-}
-
-/* One GTID of MariaDB in a list, for mariadb_connect_state. */
-typedef struct DomainState
-{
-	uint32		domain;
-	uint32		server;
-	uint64		sequence;
-} DomainState;
-
-/*
- * MariaDB wants the last GTID of each domain. Ours may hold one per domain and
- * server; in a domain the sequence only grows, so the highest is the last.
- */
-static char *
-mariadb_connect_state(const char *gtids)
-{
-	List	   *states = NIL;
-	StringInfoData buf;
-	ListCell   *lc;
-
-	for (const char *p = gtids; *p != '\0';)
-	{
-		DomainState state;
-		DomainState *known = NULL;
-		unsigned long long sequence;
-		int			used = 0;
-
-		if (sscanf(p, " %u-%u-%llu%n", &state.domain, &state.server, &sequence, &used) != 3)
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("could not read the set of applied GTIDs")));
-		state.sequence = sequence;
-		foreach(lc, states)
-		{
-			if (((DomainState *) lfirst(lc))->domain == state.domain)
-				known = lfirst(lc);
-		}
-		if (known == NULL)
-		{
-			known = palloc(sizeof(DomainState));
-			*known = state;
-			states = lappend(states, known);
-		}
-		else if (known->sequence < state.sequence)
-			*known = state;
-		p += used;
-		p += strspn(p, ", \r\n\t");
-	}
-	initStringInfo(&buf);
-	foreach(lc, states)
-	{
-		DomainState *state = lfirst(lc);
-
-		appendStringInfo(&buf, "%s%u-%u-" UINT64_FORMAT, buf.len > 0 ? "," : "",
-						 state->domain, state->server, state->sequence);
-	}
-	return buf.data;
-}
-
-/* Decide between position and GTIDs. */
-static void
-plan_dump(SourceMysql *source, const CdcSourceStart *start, MysqlDump *dump)
-{
-	const char *gtids = start->gtids ? start->gtids : "";
-	char		text[CDC_POSITION_TEXT_MAX];
-
-	memset(dump, 0, sizeof(*dump));
-	dump->is_mariadb = source->info->flavor == MYSQL_FLAVOR_MARIADB;
-	dump->server_id = choose_server_id(source, source->info->server_id);
-	dump->replica_uuid = choose_replica_uuid(source);
-	dump->heartbeat_interval = source->endpoint->heartbeat_interval;
-
-	if (cdc_position_is_known(&start->position))
-	{
-		check_position(source, &start->position);
-		if (start->position.offset <= DUMP_OFFSET_MAX)
-		{
-			dump->from = start->position;
-			return;
-		}
-		cdc_position_format(&start->position, text);
-		if (gtids[0] == '\0')
-			ereport(ERROR,
-					(errcode(CDC_ERRCODE_POSITION_LOST),
-					 errmsg("cannot go on in source server \"%s\" at an offset above 4 GiB without GTIDs",
-							source->endpoint->server_name),
-					 errdetail("Wanted %s; the protocol's offset has 32 bits.", text)));
-	}
-	mysql_server_log_position(source->session, source->info, &source->quiet_below);
-	if (dump->is_mariadb)
-		dump->gtid_state = mariadb_connect_state(gtids);
-	else
-		encode_gtid_set(gtids, dump);
 }
 
 static void
@@ -325,19 +113,22 @@ open_stream(SourceMysql *source, const CdcSourceStart *start)
 	const CdcAllocator *allocator = util_context_allocator(source->stream_cxt);
 	BinlogReaderOptions options = {.memory_limit = EVENT_MEMORY_LIMIT};
 	SourceCheck check = {0};
-	MysqlDump	dump;
+	MysqlDump	dump = {0};
 
 	source->session = mysql_session_open(source->endpoint);
 	source->info = mysql_server_info(source->session);
-	check_identity(source, start);
+	source_start_check_identity(source->endpoint, source->info, start);
 	check.session = source->session;
 	check.info = source->info;
-	check.our_server_id = choose_server_id(source, source->info->server_id);
+	check.our_server_id = source_start_server_id(source->endpoint, source->pipeline_id, source->info->server_id);
 	check.want = source->want;
 	check.arg = source->arg;
 	source_check_require(&check, source_check_run(&check));
 
-	plan_dump(source, start, &dump);
+	dump.server_id = check.our_server_id;
+	dump.replica_uuid = source_start_replica_uuid(source->pipeline_id);
+	dump.heartbeat_interval = source->endpoint->heartbeat_interval;
+	source_start_plan(source->session, source->info, start, &dump, &source->quiet_below);
 	source->reader = binlog_reader_create(allocator, &options);
 	if (source->reader == NULL)
 		throw_nomem();
@@ -796,7 +587,7 @@ source_mysql_check(CdcSource *base)
 
 	check.session = session;
 	check.info = mysql_server_info(session);
-	check.our_server_id = choose_server_id(source, check.info->server_id);
+	check.our_server_id = source_start_server_id(source->endpoint, source->pipeline_id, check.info->server_id);
 	check.want = source->want;
 	check.arg = source->arg;
 	lines = source_check_run(&check);

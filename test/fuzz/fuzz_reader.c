@@ -18,23 +18,24 @@
 
 #include "binlog/reader.h"
 
-#define HEADER_LEN		19
-#define MEMORY_LIMIT	(16 * 1024 * 1024)
+#define HEADER_LEN 19
+#define MEMORY_LIMIT (16 * 1024 * 1024)
 
-extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+extern int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
 decode_image(const CdcChange *change, const CdcField *fields, CdcArena *arena)
 {
-	static const CdcType disguised[] = {CDC_TYPE_UUID, CDC_TYPE_INET4, CDC_TYPE_INET6, CDC_TYPE_JSON, CDC_TYPE_VECTOR};
+	static const CdcType disguised[] = {CDC_TYPE_UUID, CDC_TYPE_INET4, CDC_TYPE_INET6,
+	                                    CDC_TYPE_JSON, CDC_TYPE_VECTOR};
 
 	if (fields == NULL)
 		return;
 	for (uint32_t i = 0; i < change->table->ncolumns; i++)
 	{
 		CdcColumnDef column = change->table->columns[i];
-		CdcError	err;
-		CdcCell		cell;
+		CdcError err;
+		CdcCell cell;
 
 		if (fields[i].state == CDC_FIELD_ABSENT)
 			continue;
@@ -51,21 +52,24 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	BinlogReaderOptions options = {.memory_limit = MEMORY_LIMIT};
 	BinlogReader *reader = binlog_reader_create(&cdc_malloc_allocator, &options);
 	CdcPosition start = {.file = "log.000001", .offset = 4};
-	CdcStatus	status = CDC_OK;
-	CdcArena	arena;
+	CdcStatus status = CDC_OK;
+	CdcArena arena;
 	BinlogEvent event;
 
 	cdc_arena_init(&arena, &cdc_malloc_allocator, MEMORY_LIMIT);
 	binlog_reader_start(reader, &start);
-	if (size >= 4 && memcmp(data, "\xfe" "bin", 4) == 0)
+	if (size >= 4 && memcmp(data,
+	                        "\xfe"
+	                        "bin",
+	                        4) == 0)
 	{
 		data += 4;
 		size -= 4;
 	}
 	while (size > 0 && (status == CDC_OK || status == CDC_END))
 	{
-		size_t		len = size;
-		uint8_t    *copy;
+		size_t len = size;
+		uint8_t *copy;
 
 		if (size >= HEADER_LEN)
 		{
@@ -77,7 +81,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(copy, data, len);
 		if (len >= HEADER_LEN + 4)
 		{
-			uint32_t	crc = (uint32_t) crc32_z(crc32(0, NULL, 0), copy, len - 4);
+			uint32_t crc = (uint32_t) crc32_z(crc32(0, NULL, 0), copy, len - 4);
 
 			for (int i = 0; i < 4; i++)
 				copy[len - 4 + (size_t) i] = (uint8_t) (crc >> (8 * i));

@@ -17,9 +17,9 @@
 int
 main(int argc, char **argv)
 {
-	Recording	recording;
-	CdcStatus	status;
-	CdcBuf		out;
+	Recording recording;
+	CdcStatus status;
+	CdcBuf out;
 
 	if (argc != 2 || !recording_open(&recording, argv[1]))
 		return 2;

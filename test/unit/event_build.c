@@ -23,11 +23,11 @@ put_int(CdcBuf *buf, uint64_t value, int n)
 void
 put_hex(CdcBuf *buf, const char *hex)
 {
-	int			high = -1;
+	int high = -1;
 
 	for (; *hex != '\0'; hex++)
 	{
-		int			v;
+		int v;
 
 		if (*hex == ' ')
 			continue;
@@ -43,8 +43,8 @@ put_hex(CdcBuf *buf, const char *hex)
 }
 
 void
-build_event(CdcBuf *out, uint8_t type, uint16_t flags, uint32_t next_pos, const void *body, size_t len,
-			bool checksum)
+build_event(CdcBuf *out, uint8_t type, uint16_t flags, uint32_t next_pos, const void *body,
+            size_t len, bool checksum)
 {
 	cdc_buf_reset(out);
 	put_int(out, 1700000000, 4);
@@ -61,9 +61,9 @@ build_event(CdcBuf *out, uint8_t type, uint16_t flags, uint32_t next_pos, const 
 void
 build_format(CdcBuf *out, bool mariadb, bool checksum, uint32_t next_pos)
 {
-	CdcBuf		body;
-	char		version[50] = "9.7.4";
-	int			ntypes = mariadb ? 171 : 42;
+	CdcBuf body;
+	char version[50] = "9.7.4";
+	int ntypes = mariadb ? 171 : 42;
 
 	cdc_buf_init(&body, &cdc_malloc_allocator, 0);
 	if (mariadb)
@@ -82,9 +82,10 @@ build_format(CdcBuf *out, bool mariadb, bool checksum, uint32_t next_pos)
 }
 
 void
-build_table_map_body(CdcBuf *out, uint64_t table_id, const char *types, const char *meta, const char *optional)
+build_table_map_body(CdcBuf *out, uint64_t table_id, const char *types, const char *meta,
+                     const char *optional)
 {
-	size_t		ncolumns = strlen(types) / 2;
+	size_t ncolumns = strlen(types) / 2;
 
 	cdc_buf_reset(out);
 	put_int(out, table_id, 6);

@@ -25,9 +25,9 @@ static const char log_magic[4] = {(char) 0xfe, 'b', 'i', 'n'};
 char *
 read_whole_file(const char *path, size_t *len)
 {
-	FILE	   *file = fopen(path, "rb");
-	char	   *bytes;
-	long		size;
+	FILE *file = fopen(path, "rb");
+	char *bytes;
+	long size;
 
 	if (file == NULL)
 		return NULL;
@@ -50,11 +50,12 @@ read_whole_file(const char *path, size_t *len)
 bool
 recording_open(Recording *recording, const char *path)
 {
-	size_t		cap = 16;
+	size_t cap = 16;
 
 	memset(recording, 0, sizeof(*recording));
 	recording->bytes = (uint8_t *) read_whole_file(path, &recording->len);
-	if (recording->bytes == NULL || recording->len < 4 || memcmp(recording->bytes, log_magic, 4) != 0)
+	if (recording->bytes == NULL || recording->len < 4 ||
+	    memcmp(recording->bytes, log_magic, 4) != 0)
 	{
 		fprintf(stderr, "%s is no binary log\n", path);
 		free(recording->bytes);
@@ -64,7 +65,7 @@ recording_open(Recording *recording, const char *path)
 	for (size_t at = 4; recording->len - at >= EVENT_HEADER_LEN;)
 	{
 		const uint8_t *event = recording->bytes + at;
-		size_t		len = event[9] | event[10] << 8 | event[11] << 16 | (size_t) event[12] << 24;
+		size_t len = event[9] | event[10] << 8 | event[11] << 16 | (size_t) event[12] << 24;
 
 		if (len < EVENT_HEADER_LEN || len > recording->len - at)
 			break;
@@ -92,14 +93,14 @@ recording_close(Recording *recording)
 static void
 dump_text(const char *data, size_t len, CdcBuf *out)
 {
-	size_t		shown = len > 400 ? 400 : len;
+	size_t shown = len > 400 ? 400 : len;
 
 	while (shown < len && shown > 0 && ((uint8_t) data[shown] & 0xc0) == 0x80)
 		shown--;
 	cdc_buf_add_char(out, '\'');
 	for (size_t i = 0; i < shown; i++)
 	{
-		uint8_t		c = (uint8_t) data[i];
+		uint8_t c = (uint8_t) data[i];
 
 		if (c < 0x20 || c == 0x7f)
 			cdc_buf_printf(out, "\\x%02x", c);
@@ -116,7 +117,7 @@ dump_text(const char *data, size_t len, CdcBuf *out)
 static void
 dump_hex(const char *data, size_t len, CdcBuf *out)
 {
-	size_t		shown = len > 200 ? 200 : len;
+	size_t shown = len > 200 ? 200 : len;
 
 	for (size_t i = 0; i < shown; i++)
 		cdc_buf_printf(out, "%02x", (unsigned) (uint8_t) data[i]);
@@ -170,11 +171,11 @@ dump_cell(const CdcCell *cell, CdcBuf *out)
 			break;
 		case CDC_CELL_TIME:
 			cdc_buf_printf(out, "%s%02u:%02u:%02u.%06u", t->negative ? "-" : "", t->hour, t->minute,
-						   t->second, (unsigned) t->micro);
+			               t->second, (unsigned) t->micro);
 			break;
 		case CDC_CELL_DATETIME:
-			cdc_buf_printf(out, "%04u-%02u-%02u %02u:%02u:%02u.%06u", t->year, t->month, t->day, t->hour,
-						   t->minute, t->second, (unsigned) t->micro);
+			cdc_buf_printf(out, "%04u-%02u-%02u %02u:%02u:%02u.%06u", t->year, t->month, t->day,
+			               t->hour, t->minute, t->second, (unsigned) t->micro);
 			break;
 		case CDC_CELL_TIMESTAMP:
 			if (cell->v.epoch_us == CDC_ZERO_TIMESTAMP)
@@ -190,7 +191,8 @@ dump_column(const CdcColumnDef *column, CdcBuf *out)
 {
 	const char *charset = binlog_charset_name(column->collation);
 
-	cdc_buf_printf(out, "    %s %s", column->name != NULL ? column->name : "?", cdc_type_name(column->type));
+	cdc_buf_printf(out, "    %s %s", column->name != NULL ? column->name : "?",
+	               cdc_type_name(column->type));
 	if (column->length != 0)
 		cdc_buf_printf(out, "(%u)", (unsigned) column->length);
 	if (column->precision != 0)
@@ -229,15 +231,18 @@ dump_table(CdcTableDef *def, CdcBuf *out)
 		return;
 	def->user = def;
 	cdc_buf_printf(out, "  TABLE %s.%s known:%s%s%s%s%s\n", def->schema, def->name,
-				   def->known & CDC_KNOWS_SIGN ? " sign" : "", def->known & CDC_KNOWS_CHARSET ? " charset" : "",
-				   def->known & CDC_KNOWS_NAMES ? " names" : "", def->known & CDC_KNOWS_LABELS ? " labels" : "",
-				   def->known & CDC_KNOWS_KEY ? " key" : "");
+	               def->known & CDC_KNOWS_SIGN ? " sign" : "",
+	               def->known & CDC_KNOWS_CHARSET ? " charset" : "",
+	               def->known & CDC_KNOWS_NAMES ? " names" : "",
+	               def->known & CDC_KNOWS_LABELS ? " labels" : "",
+	               def->known & CDC_KNOWS_KEY ? " key" : "");
 	for (uint32_t i = 0; i < def->ncolumns; i++)
 		dump_column(&def->columns[i], out);
 }
 
 static void
-dump_image(const CdcChange *change, const char *what, const CdcField *fields, CdcArena *arena, CdcBuf *out)
+dump_image(const CdcChange *change, const char *what, const CdcField *fields, CdcArena *arena,
+           CdcBuf *out)
 {
 	if (fields == NULL)
 		return;
@@ -245,8 +250,8 @@ dump_image(const CdcChange *change, const char *what, const CdcField *fields, Cd
 	for (uint32_t i = 0, n = 0; i < change->table->ncolumns; i++)
 	{
 		const CdcColumnDef *column = &change->table->columns[i];
-		CdcError	err;
-		CdcCell		cell;
+		CdcError err;
+		CdcCell cell;
 
 		if (fields[i].state == CDC_FIELD_ABSENT)
 			continue;
@@ -270,9 +275,10 @@ dump_image(const CdcChange *change, const char *what, const CdcField *fields, Cd
 static void
 dump_gtid(const BinlogGtid *gtid, CdcBuf *out)
 {
-	static const char *const names[] = {"standalone", "ddl", "xa-prepare", "xa-complete", "start-alter",
-	"rollback-alter", "may-have-sbr", "transactional"};
-	char		text[CDC_GTID_TEXT_MAX];
+	static const char *const names[] = {"standalone",   "ddl",          "xa-prepare",
+	                                    "xa-complete",  "start-alter",  "rollback-alter",
+	                                    "may-have-sbr", "transactional"};
+	char text[CDC_GTID_TEXT_MAX];
 
 	cdc_gtid_format(&gtid->gtid, text);
 	cdc_buf_printf(out, "GTID %s", text[0] != '\0' ? text : "anonymous");
@@ -290,21 +296,22 @@ dump_gtid(const BinlogGtid *gtid, CdcBuf *out)
 void
 dump_event(const BinlogEvent *event, CdcArena *arena, CdcBuf *out)
 {
-	char		pos[CDC_POSITION_TEXT_MAX];
+	char pos[CDC_POSITION_TEXT_MAX];
 	const CdcChange *row = &event->u.row;
 
 	if (event->kind == BINLOG_ROW)
 		cdc_buf_add_str(out, "  ");
 	else
 		cdc_buf_printf(out, "%llu-%llu %s%s ", (unsigned long long) event->start.offset,
-					   (unsigned long long) event->end.offset, binlog_event_type_name(event->type_code),
-					   event->artificial ? " artificial" : "");
+		               (unsigned long long) event->end.offset,
+		               binlog_event_type_name(event->type_code),
+		               event->artificial ? " artificial" : "");
 	switch (event->kind)
 	{
 		case BINLOG_FORMAT:
 			cdc_buf_printf(out, "server=%s%s%s", event->u.format.server_version,
-						   event->u.format.is_mariadb ? " mariadb" : " mysql",
-						   event->u.format.has_checksum ? " checksum" : "");
+			               event->u.format.is_mariadb ? " mariadb" : " mysql",
+			               event->u.format.has_checksum ? " checksum" : "");
 			break;
 		case BINLOG_ROTATE:
 		case BINLOG_HEARTBEAT:
@@ -316,20 +323,27 @@ dump_event(const BinlogEvent *event, CdcArena *arena, CdcBuf *out)
 			break;
 		case BINLOG_QUERY:
 			cdc_buf_printf(out, "schema=%s sql_mode=%llx%s ", event->u.query.schema,
-						   (unsigned long long) event->u.query.sql_mode, event->u.query.is_load_data ? " load-data" : "");
+			               (unsigned long long) event->u.query.sql_mode,
+			               event->u.query.is_load_data ? " load-data" : "");
 			dump_text(event->u.query.text, event->u.query.len, out);
 			break;
 		case BINLOG_ROWS:
-			cdc_buf_printf(out, "%s.%s%s%s%s%s\n", event->u.rows.table != NULL ? event->u.rows.table->schema : "",
-						   event->u.rows.table != NULL ? event->u.rows.table->name : "",
-						   event->u.rows.partial ? " partial" : "", event->u.rows.statement_end ? " statement-end" : "",
-						   event->u.rows.full_before ? " full-before" : "", event->u.rows.full_after ? " full-after" : "");
+			cdc_buf_printf(out, "%s.%s%s%s%s%s\n",
+			               event->u.rows.table != NULL ? event->u.rows.table->schema : "",
+			               event->u.rows.table != NULL ? event->u.rows.table->name : "",
+			               event->u.rows.partial ? " partial" : "",
+			               event->u.rows.statement_end ? " statement-end" : "",
+			               event->u.rows.full_before ? " full-before" : "",
+			               event->u.rows.full_after ? " full-after" : "");
 			if (event->u.rows.table != NULL)
 				dump_table(event->u.rows.table, out);
 			return;
 		case BINLOG_ROW:
-			cdc_buf_printf(out, "%s[%u]", row->op == CDC_INSERT ? "INSERT" : row->op == CDC_UPDATE ? "UPDATE" : "DELETE",
-						   (unsigned) row->bytes);
+			cdc_buf_printf(out, "%s[%u]",
+			               row->op == CDC_INSERT   ? "INSERT"
+			               : row->op == CDC_UPDATE ? "UPDATE"
+			                                       : "DELETE",
+			               (unsigned) row->bytes);
 			dump_image(row, "before", row->before, arena, out);
 			dump_image(row, "after", row->after, arena, out);
 			break;
@@ -364,8 +378,8 @@ dump_recording(const Recording *recording, CdcBuf *out)
 	BinlogReaderOptions options = {.memory_limit = 64 * 1024 * 1024};
 	BinlogReader *reader = binlog_reader_create(&cdc_malloc_allocator, &options);
 	CdcPosition start = {.file = "log.000001", .offset = 4};
-	CdcStatus	status = CDC_OK;
-	CdcArena	arena;
+	CdcStatus status = CDC_OK;
+	CdcArena arena;
 	BinlogEvent event;
 
 	cdc_arena_init(&arena, &cdc_malloc_allocator, 64 * 1024 * 1024);
@@ -376,7 +390,8 @@ dump_recording(const Recording *recording, CdcBuf *out)
 		while (status == CDC_OK && (status = binlog_reader_next(reader, &event)) == CDC_OK)
 		{
 			dump_event(&event, &arena, out);
-			if (event.kind == BINLOG_ROWS && event.u.rows.table != NULL && has_old_temporal(event.u.rows.table))
+			if (event.kind == BINLOG_ROWS && event.u.rows.table != NULL &&
+			    has_old_temporal(event.u.rows.table))
 			{
 				cdc_buf_add_str(out, "  rows skipped\n");
 				binlog_reader_skip_rows(reader);
@@ -387,7 +402,8 @@ dump_recording(const Recording *recording, CdcBuf *out)
 	}
 	if (status != CDC_OK)
 		cdc_buf_printf(out, "error %s at %llu: %s\n", cdc_status_name(status),
-					   (unsigned long long) binlog_reader_error(reader)->offset, binlog_reader_error(reader)->text);
+		               (unsigned long long) binlog_reader_error(reader)->offset,
+		               binlog_reader_error(reader)->text);
 	binlog_reader_free(reader);
 	cdc_arena_free(&arena);
 	return status;

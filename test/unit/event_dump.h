@@ -15,15 +15,15 @@
 typedef struct RecordedEvent
 {
 	const uint8_t *data;
-	size_t		len;
+	size_t len;
 } RecordedEvent;
 
 typedef struct Recording
 {
-	uint8_t    *bytes;
-	size_t		len;
+	uint8_t *bytes;
+	size_t len;
 	RecordedEvent *events;
-	size_t		nevents;
+	size_t nevents;
 } Recording;
 
 /* Read a binary log file and cut it into events. False, with a line on stderr, when it is none. */
@@ -42,4 +42,4 @@ extern void dump_event(const BinlogEvent *event, CdcArena *arena, CdcBuf *out);
 /* All events of a recording; an error of the reader is the last line. */
 extern CdcStatus dump_recording(const Recording *recording, CdcBuf *out);
 
-#endif							/* CDC_TEST_EVENT_DUMP_H */
+#endif /* CDC_TEST_EVENT_DUMP_H */

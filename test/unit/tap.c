@@ -10,8 +10,8 @@
 
 #include <time.h>
 
-int			tap_count;
-int			tap_failed;
+int tap_count;
+int tap_failed;
 
 bool
 tap_ok(bool passed, const char *file, int line, const char *name)
@@ -36,7 +36,8 @@ tap_is_int(int64_t got, int64_t want, const char *file, int line, const char *na
 }
 
 bool
-tap_is_str(const char *got, size_t gotlen, const char *want, const char *file, int line, const char *name)
+tap_is_str(const char *got, size_t gotlen, const char *want, const char *file, int line,
+           const char *name)
 {
 	if (tap_ok(gotlen == strlen(want) && memcmp(got, want, gotlen) == 0, file, line, name))
 		return true;
@@ -63,17 +64,17 @@ uint64_t
 tap_seed(void)
 {
 	const char *env = getenv("CDC_TEST_SEED");
-	uint64_t	seed = env != NULL ? strtoull(env, NULL, 10) : (uint64_t) time(NULL);
+	uint64_t seed = env != NULL ? strtoull(env, NULL, 10) : (uint64_t) time(NULL);
 
 	printf("# seed %llu (run again with CDC_TEST_SEED=%llu)\n", (unsigned long long) seed,
-		   (unsigned long long) seed);
+	       (unsigned long long) seed);
 	return seed;
 }
 
 uint64_t
 tap_random(uint64_t *state)
 {
-	uint64_t	z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+	uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
 
 	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
 	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);

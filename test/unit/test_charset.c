@@ -16,18 +16,19 @@
 static void
 check(uint16_t collation, const char *hex, const char *want)
 {
-	CdcArena	arena;
-	CdcBuf		in;
-	CdcError	err;
+	CdcArena arena;
+	CdcBuf in;
+	CdcError err;
 	const char *out;
-	uint32_t	len;
-	char		name[64];
+	uint32_t len;
+	char name[64];
 
 	snprintf(name, sizeof(name), "%s %.40s", binlog_charset_name(collation), hex);
 	cdc_arena_init(&arena, &cdc_malloc_allocator, 0);
 	cdc_buf_init(&in, &cdc_malloc_allocator, 0);
 	put_hex(&in, hex);
-	if (binlog_charset_to_utf8(collation, (const uint8_t *) in.data, (uint32_t) in.len, &arena, &out, &len, &err) == CDC_OK)
+	if (binlog_charset_to_utf8(collation, (const uint8_t *) in.data, (uint32_t) in.len, &arena,
+	                           &out, &len, &err) == CDC_OK)
 		is_strn(out, len, want, name);
 	else
 		is_str(cdc_status_name(err.code), want, name);
@@ -47,12 +48,15 @@ main(void)
 	is_str(binlog_charset_name(2048), "utf8mb3", "MariaDB uca1400 utf8mb3");
 	is_str(binlog_charset_name(2304), "utf8mb4", "MariaDB uca1400 utf8mb4");
 	is_str(binlog_charset_name(3271), "utf32", "MariaDB uca1400 utf32");
-	ok(binlog_charset_name(0) == NULL && binlog_charset_name(17) == NULL && binlog_charset_name(65535) == NULL &&
-	   binlog_charset_name(3328) == NULL, "unknown ids");
+	ok(binlog_charset_name(0) == NULL && binlog_charset_name(17) == NULL &&
+	       binlog_charset_name(65535) == NULL && binlog_charset_name(3328) == NULL,
+	   "unknown ids");
 	is_int(binlog_charset_max_length(255), 4, "max length of utf8mb4");
 	is_int(binlog_charset_max_length(12), 3, "max length of ujis");
 	is_int(binlog_charset_max_length(0), 1, "max length of no set");
-	ok(binlog_charset_is_supported(8) && binlog_charset_is_supported(63) && binlog_charset_is_supported(28), "supported");
+	ok(binlog_charset_is_supported(8) && binlog_charset_is_supported(63) &&
+	       binlog_charset_is_supported(28),
+	   "supported");
 	ok(!binlog_charset_is_supported(0), "not supported");
 
 	check(8, "61 e9 80 81 8d 9f ff", "aé€\xc2\x81\xc2\x8dŸÿ");

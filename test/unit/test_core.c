@@ -15,9 +15,10 @@
 static void
 test_status(void)
 {
-	CdcError	err = {0};
+	CdcError err = {0};
 
-	is_int(cdc_fail(&err, CDC_MALFORMED, 12, "bad %s", "thing"), CDC_MALFORMED, "cdc_fail returns its code");
+	is_int(cdc_fail(&err, CDC_MALFORMED, 12, "bad %s", "thing"), CDC_MALFORMED,
+	       "cdc_fail returns its code");
 	is_str(err.text, "bad thing", "cdc_fail formats");
 	is_int(err.offset, 12, "cdc_fail keeps the offset");
 	is_int(cdc_fail(NULL, CDC_LIMIT, 0, "x"), CDC_LIMIT, "cdc_fail takes no error");
@@ -27,9 +28,9 @@ test_status(void)
 static void
 test_arena(void)
 {
-	CdcArena	arena;
-	char	   *a;
-	char	   *b;
+	CdcArena arena;
+	char *a;
+	char *b;
 
 	cdc_arena_init(&arena, &cdc_malloc_allocator, 100000);
 	a = cdc_arena_alloc(&arena, 3);
@@ -51,7 +52,7 @@ test_arena(void)
 static void
 test_buf(void)
 {
-	CdcBuf		buf;
+	CdcBuf buf;
 
 	cdc_buf_init(&buf, &cdc_malloc_allocator, 10);
 	cdc_buf_add_str(&buf, "abc");
@@ -75,8 +76,9 @@ test_buf(void)
 static void
 test_cursor(void)
 {
-	static const uint8_t bytes[] = {1, 2, 3, 252, 1, 1, 253, 1, 0, 1, 254, 1, 0, 0, 0, 0, 0, 0, 0, 251};
-	CdcCursor	c;
+	static const uint8_t bytes[] = {1,   2, 3, 252, 1, 1, 253, 1, 0, 1,
+	                                254, 1, 0, 0,   0, 0, 0,   0, 0, 251};
+	CdcCursor c;
 
 	cdc_cursor_init(&c, bytes, sizeof(bytes));
 	is_int(cdc_cursor_uint_be(&c, 2), 0x0102, "big endian");
@@ -99,7 +101,7 @@ compare(const char *a, const char *b)
 {
 	CdcPosition pa;
 	CdcPosition pb;
-	int			result;
+	int result;
 
 	if (!cdc_position_parse(a, &pa) || !cdc_position_parse(b, &pb))
 		return 98;
@@ -110,7 +112,7 @@ static void
 test_position(void)
 {
 	CdcPosition pos;
-	char		text[CDC_POSITION_TEXT_MAX];
+	char text[CDC_POSITION_TEXT_MAX];
 
 	is_int(compare("bl.999999:4", "bl.1000000:4"), -1, "file numbers are compared as numbers");
 	is_int(compare("bl.000010:4", "bl.000009:400"), 1, "file before offset");
@@ -118,10 +120,12 @@ test_position(void)
 	is_int(compare("bl.000010:400", "bl.000010:400"), 0, "equal");
 	is_int(compare("bl.000010:400", "bin.000010:400"), 99, "other bases have no order");
 	is_int(compare("a:b.000001:4", "a:b.000001:5"), -1, "colon in a file name");
-	ok(cdc_position_parse("bl.000001:18446744073709551615", &pos) && pos.offset == UINT64_MAX, "largest offset");
+	ok(cdc_position_parse("bl.000001:18446744073709551615", &pos) && pos.offset == UINT64_MAX,
+	   "largest offset");
 	ok(!cdc_position_parse("bl.000001:18446744073709551616", &pos), "too large an offset");
 	ok(!cdc_position_parse("bl.000001", &pos) && !cdc_position_parse(":4", &pos) &&
-	   !cdc_position_parse("x:", &pos) && !cdc_position_parse("x:4a", &pos), "not of the form");
+	       !cdc_position_parse("x:", &pos) && !cdc_position_parse("x:4a", &pos),
+	   "not of the form");
 	cdc_position_parse("bl.000001:123", &pos);
 	cdc_position_format(&pos, text);
 	is_str(text, "bl.000001:123", "format");
@@ -133,16 +137,17 @@ test_position(void)
 static void
 test_table_def(void)
 {
-	CdcLabel	labels[] = {{"x", 1}, {"yy", 2}};
+	CdcLabel labels[] = {{"x", 1}, {"yy", 2}};
 	CdcColumnDef columns[] = {{.name = "a", .type = CDC_TYPE_ENUM, .labels = labels, .nlabels = 2},
-		{.name = NULL, .type = CDC_TYPE_INT, .type_text = "int"}};
+	                          {.name = NULL, .type = CDC_TYPE_INT, .type_text = "int"}};
 	CdcTableDef def = {.schema = "s", .name = "t", .ncolumns = 2, .columns = columns, .user = &def};
 	CdcTableDef *copy;
-	CdcArena	arena;
+	CdcArena arena;
 
 	cdc_arena_init(&arena, &cdc_malloc_allocator, 0);
 	copy = cdc_table_def_copy(&def, &arena);
-	ok(copy != NULL && copy->user == NULL && copy->columns != columns, "copy is deep and has no user");
+	ok(copy != NULL && copy->user == NULL && copy->columns != columns,
+	   "copy is deep and has no user");
 	is_str(copy->name, "t", "table name");
 	is_strn(copy->columns[0].labels[1].data, copy->columns[0].labels[1].len, "yy", "label");
 	ok(copy->columns[1].name == NULL, "an unknown name stays unknown");

@@ -17,8 +17,8 @@ static void
 check(CdcGtidKind kind, const char *text, const char *want, const char *name)
 {
 	CdcGtidSet *set = cdc_gtid_set_create(kind, &cdc_malloc_allocator);
-	CdcBuf		out;
-	CdcError	err;
+	CdcBuf out;
+	CdcError err;
 
 	cdc_buf_init(&out, &cdc_malloc_allocator, 0);
 	if (cdc_gtid_set_add_text(set, text, strlen(text), &err) == CDC_OK)
@@ -35,12 +35,14 @@ test_text(void)
 {
 	check(CDC_GTID_MYSQL, "", "", "empty");
 	check(CDC_GTID_MYSQL, U1 ":1-5:7," U2 ":3", U1 ":1-5:7," U2 ":3", "canonical stays");
-	check(CDC_GTID_MYSQL, " " U2 ":3 ,\n" U1 ":7:1-5,", U1 ":1-5:7," U2 ":3", "sorted, white space dropped");
+	check(CDC_GTID_MYSQL, " " U2 ":3 ,\n" U1 ":7:1-5,", U1 ":1-5:7," U2 ":3",
+	      "sorted, white space dropped");
 	check(CDC_GTID_MYSQL, "3E11FA47-71CA-11E1-9E33-C80AA9429562:1", U1 ":1", "upper case");
 	check(CDC_GTID_MYSQL, U1 ":1-3:4-6:8:7", U1 ":1-8", "touching intervals merge");
 	check(CDC_GTID_MYSQL, U1 ":5-9:1-20:3", U1 ":1-20", "overlapping intervals merge");
 	check(CDC_GTID_MYSQL, U1 ":1:3:5:7:9:2-8", U1 ":1-9", "one interval swallows many");
-	check(CDC_GTID_MYSQL, U1 ":1-2:MyTag:5:b_2:1-3," U2 ":t:1", U1 ":1-2:b_2:1-3:mytag:5," U2 ":t:1", "tags");
+	check(CDC_GTID_MYSQL, U1 ":1-2:MyTag:5:b_2:1-3," U2 ":t:1",
+	      U1 ":1-2:b_2:1-3:mytag:5," U2 ":t:1", "tags");
 	check(CDC_GTID_MYSQL, U1 ":9223372036854775806", U1 ":9223372036854775806", "largest sequence");
 	check(CDC_GTID_MYSQL, U1 ":9223372036854775807", "error", "sequence out of range");
 	check(CDC_GTID_MYSQL, U1 ":0", "error", "sequence 0");
@@ -52,9 +54,10 @@ test_text(void)
 	check(CDC_GTID_MYSQL, U1 ":a23456789012345678901234567890123:1", "error", "tag too long");
 	check(CDC_GTID_MYSQL, "3e11fa47:1", "error", "short uuid");
 	check(CDC_GTID_MARIADB, "1-1-7, 0-1-5\n", "0-1-5,1-1-7", "MariaDB sorted");
-	check(CDC_GTID_MARIADB, "0-2-9,0-1-5,0-1-8,0-1-3", "0-1-8,0-2-9", "MariaDB keeps the last of each server");
+	check(CDC_GTID_MARIADB, "0-2-9,0-1-5,0-1-8,0-1-3", "0-1-8,0-2-9",
+	      "MariaDB keeps the last of each server");
 	check(CDC_GTID_MARIADB, "4294967295-4294967295-18446744073709551615",
-		  "4294967295-4294967295-18446744073709551615", "MariaDB largest");
+	      "4294967295-4294967295-18446744073709551615", "MariaDB largest");
 	check(CDC_GTID_MARIADB, "4294967296-1-1", "error", "MariaDB domain out of range");
 	check(CDC_GTID_MARIADB, "0-1", "error", "MariaDB two parts");
 	check(CDC_GTID_MARIADB, "0-1-5-6", "error", "MariaDB four parts");
@@ -64,11 +67,11 @@ static void
 test_membership(void)
 {
 	CdcGtidSet *set = cdc_gtid_set_create(CDC_GTID_MYSQL, &cdc_malloc_allocator);
-	CdcGtid		gtid = {.kind = CDC_GTID_MYSQL, .sequence = 1};
-	CdcGtid		maria = {.kind = CDC_GTID_MARIADB, .domain = 1, .server_id = 2, .sequence = 5};
-	char		text[CDC_GTID_TEXT_MAX];
-	CdcError	err;
-	bool		right = true;
+	CdcGtid gtid = {.kind = CDC_GTID_MYSQL, .sequence = 1};
+	CdcGtid maria = {.kind = CDC_GTID_MARIADB, .domain = 1, .server_id = 2, .sequence = 5};
+	char text[CDC_GTID_TEXT_MAX];
+	CdcError err;
+	bool right = true;
 
 	ok(cdc_gtid_set_is_empty(set), "empty");
 	for (uint64_t i = 2; i <= 2000; i += 2)
@@ -111,14 +114,15 @@ test_encode(void)
 	static const char plain[] = U1 ":1-5:7";
 	static const char tagged[] = U1 ":1-5:ab:2";
 	CdcGtidSet *set = cdc_gtid_set_create(CDC_GTID_MYSQL, &cdc_malloc_allocator);
-	CdcBuf		out;
+	CdcBuf out;
 
 	cdc_buf_init(&out, &cdc_malloc_allocator, 0);
 	cdc_gtid_set_add_text(set, plain, strlen(plain), NULL);
 	cdc_gtid_set_encode(set, &out);
 	is_int(out.len, 8 + 16 + 8 + 2 * 16, "length without tags");
 	ok(out.data[0] == 1 && out.data[24] == 2 && out.data[32] == 1 && out.data[40] == 6 &&
-	   out.data[48] == 7 && out.data[56] == 8, "ends are exclusive");
+	       out.data[48] == 7 && out.data[56] == 8,
+	   "ends are exclusive");
 	cdc_gtid_set_free(set);
 	set = cdc_gtid_set_create(CDC_GTID_MYSQL, &cdc_malloc_allocator);
 	cdc_buf_reset(&out);

@@ -53,10 +53,19 @@ static void
 check_mode(uint64_t sql_mode, const char *text, const char *want)
 {
 	CdcBuf		out;
+	CdcBuf		name;
 
 	cdc_buf_init(&out, &cdc_malloc_allocator, 0);
+	cdc_buf_init(&name, &cdc_malloc_allocator, 0);
 	show(&out, text, strlen(text), sql_mode);
-	is_str(out.data, want, text);
+
+	/* a line feed or a '#' in a test's name would confuse whoever reads the output */
+	cdc_buf_add_char(&name, '"');
+	for (const char *p = text; *p != '\0'; p++)
+		cdc_buf_add_char(&name, *p == '\n' ? ' ' : *p == '#' ? '%' : *p);
+	cdc_buf_add_char(&name, '"');
+	is_str(out.data, want, name.data);
+	cdc_buf_free(&name);
 	cdc_buf_free(&out);
 }
 
@@ -196,7 +205,7 @@ test_partitions(void)
 	check("ALTER TABLE t DROP PARTITION IF EXISTS p1, p2", "alter shape db.t");
 	check("ALTER TABLE t TRUNCATE PARTITION p1", "alter shape db.t");
 	check("ALTER TABLE t COALESCE PARTITION 2", "alter db.t");
-	check("ALTER TABLE t REORGANIZE PARTITION p1, p2 INTO (PARTITION p VALUES LESS THAN (9))", "alter shape db.t");
+	check("ALTER TABLE t REORGANIZE PARTITION p1, p2 INTO (PARTITION p VALUES LESS THAN (9))", "alter db.t");
 	check("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE s.u WITHOUT VALIDATION", "alter shape db.t s.u");
 	check("ALTER TABLE t PARTITION BY HASH(a) PARTITIONS 4", "alter db.t");
 	check("ALTER TABLE t REMOVE PARTITIONING", "alter db.t");
@@ -283,7 +292,7 @@ test_dml(void)
 	check("DELETE FROM t", "dml db.t");
 	check("DELETE t FROM t JOIN u", "dml ?");
 	check("DELETE FROM t, u USING t JOIN u", "dml ? db.t");
-	check("DELETE FROM t.* USING t JOIN u", "dml ? db.t");
+	check("DELETE FROM t.* USING t JOIN u", "dml ?");
 	check("LOAD DATA LOCAL INFILE 'into table x' REPLACE INTO TABLE `s`.`t` FIELDS TERMINATED BY ','", "dml s.t");
 	check("LOAD DATA INFILE 'x'", "dml ?");
 	check("CALL p()", "dml ?");

@@ -22,12 +22,12 @@
 static void
 check(CdcColumnDef column, const char *hex, const char *want)
 {
-	CdcField	field = {.state = CDC_FIELD_VALUE};
-	CdcArena	arena;
-	CdcBuf		in;
-	CdcBuf		out;
-	CdcCell		cell;
-	CdcError	err;
+	CdcField field = {.state = CDC_FIELD_VALUE};
+	CdcArena arena;
+	CdcBuf in;
+	CdcBuf out;
+	CdcCell cell;
+	CdcError err;
 
 	cdc_arena_init(&arena, &cdc_malloc_allocator, 1 << 20);
 	cdc_buf_init(&in, &cdc_malloc_allocator, 0);
@@ -46,7 +46,8 @@ check(CdcColumnDef column, const char *hex, const char *want)
 	cdc_arena_free(&arena);
 }
 
-#define COL(t, w, m, ...) ((CdcColumnDef) {.type = CDC_TYPE_##t, .wire_type = WIRE_##w, .wire_meta = (m), ##__VA_ARGS__})
+#define COL(t, w, m, ...)                                                                          \
+	((CdcColumnDef){.type = CDC_TYPE_##t, .wire_type = WIRE_##w, .wire_meta = (m), ##__VA_ARGS__})
 
 static void
 test_numbers(void)
@@ -59,7 +60,8 @@ test_numbers(void)
 	check(COL(MEDIUMINT, INT24, 0, .is_unsigned = true), "ffffff", "16777215u");
 	check(COL(INT, LONG, 0), "ffffffff", "-1");
 	check(COL(BIGINT, LONGLONG, 0), "0000000000000080", "-9223372036854775808");
-	check(COL(BIGINT, LONGLONG, 0, .is_unsigned = true), "ffffffffffffffff", "18446744073709551615u");
+	check(COL(BIGINT, LONGLONG, 0, .is_unsigned = true), "ffffffffffffffff",
+	      "18446744073709551615u");
 	check(COL(INT, LONG, 0), "ffffff", "malformed");
 	check(COL(FLOAT, FLOAT, 4), "0000c03f", "1.5f");
 	check(COL(DOUBLE, DOUBLE, 8), "00000000000002c0", "-2.25d");
@@ -73,14 +75,14 @@ test_numbers(void)
 static void
 test_decimals(void)
 {
-	char		text[BINLOG_DECIMAL_TEXT_MAX];
+	char text[BINLOG_DECIMAL_TEXT_MAX];
 	static const uint8_t bad[] = {0x80 | 0x7f, 0xff, 0xff, 0xff};
 
 	check(COL(DECIMAL, NEWDECIMAL, 10 << 8 | 3), "7fed2978fc84", "'-1234567.891'");
 	check(COL(DECIMAL, NEWDECIMAL, 10 << 8 | 3), "7fed2978fc84ff", "malformed");
 	check(COL(DECIMAL, NEWDECIMAL, 65 << 8 | 30),
-		  "80000000000000000000000000000000000000000000000000000000 0001",
-		  "'0.000000000000000000000000000001'");
+	      "80000000000000000000000000000000000000000000000000000000 0001",
+	      "'0.000000000000000000000000000001'");
 	check(COL(DECIMAL, NEWDECIMAL, 1 << 8 | 0), "89", "'9'");
 	check(COL(DECIMAL, NEWDECIMAL, 1 << 8 | 0), "76", "'-9'");
 	check(COL(DECIMAL, NEWDECIMAL, 1 << 8 | 0), "8a", "malformed");
@@ -92,7 +94,9 @@ test_decimals(void)
 	check(COL(DECIMAL, NEWDECIMAL, 9 << 8 | 9), "7ffffffe", "'-0.000000001'");
 	is_int(binlog_decimal_size(65, 30), 30, "size of (65,30)");
 	is_int(binlog_decimal_to_text(bad, 9, 0, text), 0, "a group above its digits is refused");
-	ok(!binlog_decimal_is_valid(0, 0) && !binlog_decimal_is_valid(5, 6) && !binlog_decimal_is_valid(255, 0), "invalid definitions");
+	ok(!binlog_decimal_is_valid(0, 0) && !binlog_decimal_is_valid(5, 6) &&
+	       !binlog_decimal_is_valid(255, 0),
+	   "invalid definitions");
 }
 
 static void
@@ -156,15 +160,19 @@ test_strings(void)
 	check(COL(SET, SET, 1, .labels = labels, .nlabels = 3), "00", "''");
 	check(COL(SET, SET, 1, .labels = labels, .nlabels = 3), "08", "malformed");
 	check(COL(UUID, STRING, 16, .collation = 63), "123e4567e89b12d3a4564266554400",
-		  "'123e4567-e89b-12d3-a456-426655440000'");
+	      "'123e4567-e89b-12d3-a456-426655440000'");
 	check(COL(INET4, STRING, 4, .collation = 63), "0a010203", "'10.1.2.3'");
 	check(COL(INET4, STRING, 4, .collation = 63), "0a", "'10.0.0.0'");
-	check(COL(INET6, STRING, 16, .collation = 63), "20010db8000000000000000000000001", "'2001:db8::1'");
+	check(COL(INET6, STRING, 16, .collation = 63), "20010db8000000000000000000000001",
+	      "'2001:db8::1'");
 	check(COL(INET6, STRING, 16, .collation = 63), "", "'::'");
-	check(COL(INET6, STRING, 16, .collation = 63), "00000000000000000000ffff01020304", "'::ffff:1.2.3.4'");
-	check(COL(INET6, STRING, 16, .collation = 63), "20010db80000000000010000", "'2001:db8:0:0:1::'");
+	check(COL(INET6, STRING, 16, .collation = 63), "00000000000000000000ffff01020304",
+	      "'::ffff:1.2.3.4'");
+	check(COL(INET6, STRING, 16, .collation = 63), "20010db80000000000010000",
+	      "'2001:db8:0:0:1::'");
 	check(COL(INET6, STRING, 16, .collation = 63), "000000000001", "'0:0:1::'");
-	check(COL(UUID, STRING, 16, .collation = 63), "0000000000000000000000000000000000", "malformed");
+	check(COL(UUID, STRING, 16, .collation = 63), "0000000000000000000000000000000000",
+	      "malformed");
 	check(COL(VECTOR, VARCHAR, 12, .collation = 63), "0000803f", "vector:0000803f");
 	check(COL(VECTOR, VECTOR, 4), "0000803f", "vector:0000803f");
 	check(COL(GEOMETRY, GEOMETRY, 4), "e6100000", "geometry:e6100000");
@@ -175,29 +183,31 @@ static void
 test_states(void)
 {
 	CdcColumnDef column = COL(INT, LONG, 0);
-	CdcField	field = {.state = CDC_FIELD_NULL};
-	CdcCell		cell;
-	CdcError	err;
+	CdcField field = {.state = CDC_FIELD_NULL};
+	CdcCell cell;
+	CdcError err;
 
 	is_int(binlog_field_to_cell(&column, &field, NULL, &cell, &err), CDC_OK, "NULL");
 	is_int(cell.kind, CDC_CELL_NULL, "NULL gives a NULL cell");
 	field.state = CDC_FIELD_PARTIAL;
-	is_int(binlog_field_to_cell(&column, &field, NULL, &cell, &err), CDC_UNSUPPORTED, "a difference is no value");
+	is_int(binlog_field_to_cell(&column, &field, NULL, &cell, &err), CDC_UNSUPPORTED,
+	       "a difference is no value");
 	field.state = CDC_FIELD_ABSENT;
-	is_int(binlog_field_to_cell(&column, &field, NULL, &cell, &err), CDC_UNSUPPORTED, "an absent field is no value");
+	is_int(binlog_field_to_cell(&column, &field, NULL, &cell, &err), CDC_UNSUPPORTED,
+	       "an absent field is no value");
 }
 
 static void
 test_compressed(void)
 {
-	uint8_t		plain[300];
-	uint8_t		packed[400];
-	uLongf		len = sizeof(packed) - 3;
-	CdcArena	arena;
-	CdcError	err;
+	uint8_t plain[300];
+	uint8_t packed[400];
+	uLongf len = sizeof(packed) - 3;
+	CdcArena arena;
+	CdcError err;
 	const uint8_t *out;
-	uint32_t	outlen;
-	size_t		size;
+	uint32_t outlen;
+	size_t size;
 
 	memset(plain, 'x', sizeof(plain));
 	compress(packed + 3, &len, plain, sizeof(plain));
@@ -207,16 +217,22 @@ test_compressed(void)
 	cdc_arena_init(&arena, &cdc_malloc_allocator, 1 << 20);
 	is_int(binlog_inflate_event(packed, len + 3, &arena, &out, &size, &err), CDC_OK, "event");
 	ok(size == sizeof(plain) && memcmp(out, plain, size) == 0, "event's bytes");
-	is_int(binlog_inflate_column(packed, (uint32_t) len + 3, &arena, &out, &outlen, &err), CDC_OK, "column with zlib header");
+	is_int(binlog_inflate_column(packed, (uint32_t) len + 3, &arena, &out, &outlen, &err), CDC_OK,
+	       "column with zlib header");
 	is_int(outlen, sizeof(plain), "column's length");
 	packed[2] = 45;
-	is_int(binlog_inflate_event(packed, len + 3, &arena, &out, &size, &err), CDC_MALFORMED, "wrong size");
+	is_int(binlog_inflate_event(packed, len + 3, &arena, &out, &size, &err), CDC_MALFORMED,
+	       "wrong size");
 	packed[1] = 255;
-	is_int(binlog_inflate_event(packed, len + 3, &arena, &out, &size, &err), CDC_MALFORMED, "impossible size");
+	is_int(binlog_inflate_event(packed, len + 3, &arena, &out, &size, &err), CDC_MALFORMED,
+	       "impossible size");
 	packed[0] = 0x92;
-	is_int(binlog_inflate_event(packed, len + 3, &arena, &out, &size, &err), CDC_UNSUPPORTED, "unknown algorithm");
-	is_int(binlog_inflate_event(packed, 2, &arena, &out, &size, &err), CDC_TRUNCATED, "ends in its header");
-	is_int(binlog_inflate_column((const uint8_t *) "\0ab", 3, &arena, &out, &outlen, &err), CDC_OK, "stored plain");
+	is_int(binlog_inflate_event(packed, len + 3, &arena, &out, &size, &err), CDC_UNSUPPORTED,
+	       "unknown algorithm");
+	is_int(binlog_inflate_event(packed, 2, &arena, &out, &size, &err), CDC_TRUNCATED,
+	       "ends in its header");
+	is_int(binlog_inflate_column((const uint8_t *) "\0ab", 3, &arena, &out, &outlen, &err), CDC_OK,
+	       "stored plain");
 	is_strn((const char *) out, outlen, "ab", "stored plain bytes");
 	is_int(binlog_inflate_column(out, 0, &arena, &out, &outlen, &err), CDC_OK, "empty");
 	cdc_arena_free(&arena);
@@ -226,10 +242,10 @@ test_compressed(void)
 static void
 check_json(const char *hex, int depth, const char *want)
 {
-	CdcBuf		in;
-	CdcBuf		out;
-	CdcError	err;
-	CdcStatus	status;
+	CdcBuf in;
+	CdcBuf out;
+	CdcError err;
+	CdcStatus status;
 
 	cdc_buf_init(&in, &cdc_malloc_allocator, 0);
 	cdc_buf_init(&out, &cdc_malloc_allocator, 0);
@@ -249,9 +265,9 @@ check_json(const char *hex, int depth, const char *want)
 static void
 test_json(void)
 {
-	CdcBuf		bomb;
-	CdcBuf		out;
-	CdcError	err;
+	CdcBuf bomb;
+	CdcBuf out;
+	CdcError err;
 
 	check_json("", 10, "null");
 	check_json("0400", 10, "null");
@@ -287,7 +303,7 @@ test_json(void)
 	put_hex(&bomb, "02");
 	for (int level = 0; level < 10; level++)
 	{
-		size_t		left = (size_t) (10 - level) * 154 + 4;
+		size_t left = (size_t) (10 - level) * 154 + 4;
 
 		put_int(&bomb, 50, 2);
 		put_int(&bomb, left, 2);
@@ -299,7 +315,8 @@ test_json(void)
 	}
 	put_int(&bomb, 0, 2);
 	put_int(&bomb, 4, 2);
-	is_int(binlog_json_to_text((const uint8_t *) bomb.data, bomb.len, 100, &out, &err), CDC_MALFORMED, "a bomb is refused");
+	is_int(binlog_json_to_text((const uint8_t *) bomb.data, bomb.len, 100, &out, &err),
+	       CDC_MALFORMED, "a bomb is refused");
 	ok(out.len < 8 * bomb.len + 65, "before it grows");
 	cdc_buf_free(&bomb);
 	cdc_buf_free(&out);

@@ -1,0 +1,210 @@
+/*-------------------------------------------------------------------------
+ *
+ * statement_alter.c
+ *	  ALTER TABLE: which tables, and can it touch columns, key or rows?
+ *
+ * NOTES
+ *	  The text is cut into clauses at its commas, and the first words of a
+ *	  clause decide. The list of clauses that leave everything alone is closed;
+ *	  any other counts as one that does not.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "ddl/parser.h"
+
+/* First words of clauses that leave columns, key and rows alone, with anything behind them. */
+static const char *const harmless_options[] = {
+	"COMMENT", "AUTO_INCREMENT", "AVG_ROW_LENGTH", "CHECKSUM", "COMPRESSION", "CONNECTION", "DATA",
+	"DELAY_KEY_WRITE", "ENCRYPTED", "ENCRYPTION", "ENCRYPTION_KEY_ID", "ENGINE_ATTRIBUTE", "IETF_QUOTES",
+	"INSERT_METHOD", "ITEF_QUOTES", "KEY_BLOCK_SIZE", "MAX_ROWS", "MIN_ROWS", "PACK_KEYS", "PAGE_CHECKSUM",
+	"PAGE_COMPRESSED", "PAGE_COMPRESSION_LEVEL", "PASSWORD", "ROW_FORMAT", "SECONDARY_ENGINE",
+	"SECONDARY_ENGINE_ATTRIBUTE", "SECONDARY_LOAD", "SECONDARY_UNLOAD", "STATS_AUTO_RECALC",
+	"STATS_PERSISTENT", "STATS_SAMPLE_PAGES", "TABLE_CHECKSUM", "TABLESPACE", "TRANSACTIONAL",
+	"ALGORITHM", "LOCK", "FORCE", "ENABLE", "DISABLE", "ORDER", "CHARACTER", "CHARSET", "COLLATE", "DEFAULT",
+	"REMOVE", "PARTITION", NULL
+};
+
+/* Verbs on partitions that keep all rows. Each is alone in its statement: what follows are partitions. */
+static const char *const harmless_partition_verbs[] = {
+	"ANALYZE", "CHECK", "COALESCE", "OPTIMIZE", "REBUILD", "REORGANIZE", "REPAIR", NULL
+};
+
+/* Behind ADD: indexes and constraints that are no key. */
+static const char *const harmless_additions[] = {
+	"INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK", "PARTITION", NULL
+};
+
+/* Is it one of ADD's clauses that cannot matter? Behind the word ADD. */
+static bool
+addition_is_harmless(DdlParser *p)
+{
+	if (ddl_accept_word(p, "CONSTRAINT"))
+	{
+		ddl_accept_if_exists(p);
+		if (!ddl_at_word(p, "FOREIGN") && !ddl_at_word(p, "CHECK") && !ddl_at_word(p, "UNIQUE") && !ddl_at_word(p, "PRIMARY"))
+			ddl_advance(p);			/* its name */
+		return ddl_at_word(p, "FOREIGN") || ddl_at_word(p, "CHECK");
+	}
+	if (ddl_accept_word(p, "VECTOR"))	/* not reserved: it may be a column's name */
+		return ddl_at_word(p, "INDEX") || ddl_at_word(p, "KEY");
+	return ddl_at_one_of(p, harmless_additions);
+}
+
+/* Behind the word ALTER of a clause. */
+static bool
+alteration_is_harmless(DdlParser *p)
+{
+	static const char *const not_columns[] = {"INDEX", "KEY", "CHECK", "CONSTRAINT", NULL};
+
+	if (ddl_at_one_of(p, not_columns))
+		return true;			/* visible or not, enforced or not */
+	(void) ddl_accept_word(p, "COLUMN");
+	ddl_accept_if_exists(p);
+	ddl_advance(p);					/* the column */
+	if (ddl_accept_word(p, "SET"))
+		return ddl_at_word(p, "DEFAULT");
+	return ddl_accept_word(p, "DROP") && ddl_at_word(p, "DEFAULT");
+}
+
+/*
+ * Read the first words of a clause: can it touch columns, key or rows? Other
+ * tables that it names are added.
+ */
+static bool
+clause_is_harmless(DdlParser *p)
+{
+	if (ddl_accept_word(p, "ADD"))
+		return addition_is_harmless(p);
+	if (ddl_accept_word(p, "ALTER"))
+		return alteration_is_harmless(p);
+	if (ddl_accept_word(p, "DROP"))
+		return ddl_at_word(p, "FOREIGN") || ddl_at_word(p, "CHECK");
+	if (ddl_accept_word(p, "ENGINE") || ddl_accept_word(p, "TYPE"))
+	{
+		(void) ddl_accept_sign(p, '=');
+		return !ddl_at_word(p, "BLACKHOLE");	/* which forgets all rows */
+	}
+	if (ddl_accept_word(p, "RENAME"))
+	{
+		if (ddl_at_word(p, "INDEX") || ddl_at_word(p, "KEY"))
+			return true;
+		if (ddl_at_word(p, "COLUMN"))
+			return false;
+		if (!ddl_accept_word(p, "TO") && !ddl_accept_word(p, "AS"))
+			(void) ddl_accept_sign(p, '=');
+		(void) ddl_read_table(p);
+		return false;
+	}
+	if (ddl_accept_word(p, "EXCHANGE"))
+	{
+		/* EXCHANGE PARTITION p WITH TABLE t */
+		while (!ddl_at_end(p) && !ddl_at_word(p, "TABLE"))
+			ddl_advance(p);
+		if (ddl_accept_word(p, "TABLE"))
+			(void) ddl_read_table(p);
+		return false;
+	}
+	if (ddl_accept_word(p, "CONVERT"))
+	{
+		/* MariaDB: CONVERT PARTITION p TO TABLE t, CONVERT TABLE t TO PARTITION p; else TO CHARACTER SET */
+		if (ddl_accept_word(p, "PARTITION"))
+		{
+			while (!ddl_at_end(p) && !ddl_at_word(p, "TABLE"))
+				ddl_advance(p);
+		}
+		if (ddl_accept_word(p, "TABLE"))
+			(void) ddl_read_table(p);
+		return false;
+	}
+	if (ddl_at_word(p, "WITH") || ddl_at_word(p, "WITHOUT"))
+	{
+		/* WITH or WITHOUT VALIDATION; but WITH SYSTEM VERSIONING adds columns */
+		ddl_advance(p);
+		return ddl_at_word(p, "VALIDATION");
+	}
+	return ddl_at_one_of(p, harmless_options);
+}
+
+/* Skip to the comma that ends the clause, or to the end. */
+static void
+skip_clause(DdlParser *p)
+{
+	while (!ddl_at_end(p) && !ddl_at_sign(p, ','))
+	{
+		if (ddl_at_sign(p, '('))
+			ddl_skip_parentheses(p);
+		else
+			ddl_advance(p);
+	}
+}
+
+/* Behind ORDER BY's first column come others after commas, which are no clauses. */
+static void
+skip_order_columns(DdlParser *p)
+{
+	skip_clause(p);
+	while (ddl_at_sign(p, ','))
+	{
+		DdlLexer	before = p->lexer;
+
+		ddl_advance(p);
+		if (!ddl_at_name(p))
+			break;
+		ddl_advance(p);
+		if (ddl_at_sign(p, '.'))
+		{
+			ddl_advance(p);
+			ddl_advance(p);
+		}
+		if (!ddl_accept_word(p, "ASC"))
+			(void) ddl_accept_word(p, "DESC");
+		if (!ddl_at_end(p) && !ddl_at_sign(p, ','))
+		{
+			/* more than a column: it is a clause */
+			p->lexer = before;
+			break;
+		}
+	}
+}
+
+static void
+read_alter_table(DdlParser *p)
+{
+	ddl_set_kind(p, DDL_ALTER_TABLE, "ALTER TABLE");
+	p->out->certain = true;
+	ddl_accept_if_exists(p);
+	if (!ddl_read_table(p))
+	{
+		p->out->changes_shape = true;
+		return;
+	}
+	ddl_accept_wait(p);
+	if (ddl_at_one_of(p, harmless_partition_verbs))
+		return;
+	while (!ddl_at_end(p))
+	{
+		bool		is_order = ddl_at_word(p, "ORDER");
+
+		if (!clause_is_harmless(p))
+			p->out->changes_shape = true;
+		if (is_order)
+			skip_order_columns(p);
+		else
+			skip_clause(p);
+		if (!ddl_accept_sign(p, ','))
+			break;
+	}
+}
+
+void
+ddl_read_alter(DdlParser *p)
+{
+	/* old forms: ALTER ONLINE TABLE, ALTER OFFLINE TABLE, ALTER IGNORE TABLE */
+	while (ddl_accept_word(p, "ONLINE") || ddl_accept_word(p, "OFFLINE") || ddl_accept_word(p, "IGNORE"))
+		;
+	if (ddl_accept_word(p, "TABLE"))
+		read_alter_table(p);
+	else
+		ddl_set_harmless(p, "ALTER");	/* DATABASE, EVENT, FUNCTION, INSTANCE, SEQUENCE, SERVER, USER, VIEW, ... */
+}
