@@ -13,9 +13,8 @@
  *	  had nothing more to give, and the commit time of the newest transaction
  *	  that is durable here; a change that is not applied here was committed after
  *	  both (source clocks apart). So lag is the time since the later of the two;
- *	  and 0 when nothing arrived since, and all that arrived is durable. An idle
- *	  worker says so about once a second; when it has not for longer, it is busy
- *	  with something that it has not shown yet (a huge transaction).
+ *	  and 0 when nothing arrived since, and all that arrived is durable. The
+ *	  worker shows the first event after a silence before it works on it.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -35,9 +34,6 @@
 PG_FUNCTION_INFO_V1(cdc_stat_pipeline);
 PG_FUNCTION_INFO_V1(cdc_stat_table);
 PG_FUNCTION_INFO_V1(cdc_stat_position);
-
-/* How long an idle worker may keep silent until it counts as busy. */
-#define IDLE_SILENCE_US (3 * USECS_PER_SEC)
 
 #define BAR_WIDTH 20
 #define ROW_MAX 40
@@ -156,7 +152,6 @@ put_lag(Row *row, const ShmemPipelineStat *stat, TimestampTz now)
 	Interval   *lag;
 	bool		is_caught_up = stat->ingest_pid != 0 && stat->caught_up_at != 0 &&
 		stat->caught_up_at >= stat->last_event_at &&
-		now - stat->caught_up_at < IDLE_SILENCE_US &&
 		strcmp(stat->durable.file, stat->streamed.file) == 0 &&
 		stat->durable.offset == stat->streamed.offset;
 

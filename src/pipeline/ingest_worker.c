@@ -176,7 +176,13 @@ follow(Ingest *ingest)
 								 &event);
 		if (result == CDC_SOURCE_EVENT)
 		{
-			wait = false;
+			if (wait)
+			{
+				/* shown at once, for one source transaction may take long */
+				ingest->event_at = GetCurrentTimestamp();
+				publish(ingest);
+				wait = false;
+			}
 			if (apply_event(ingest->apply, &event) == APPLY_REWIND)
 				return;
 			if (!apply_flush_due(ingest->apply))

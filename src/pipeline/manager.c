@@ -170,13 +170,7 @@ report_not_started(const CatalogPipeline *pipeline, ShmemWorkerKind kind, int sq
 	}
 	LWLockRelease(shmem->lock);
 
-	StartTransactionCommand();
-	PushActiveSnapshot(GetTransactionSnapshot());
-	catalog_pipeline_set_state(pipeline->id,
-							   kind == SHMEM_INGEST ? CATALOG_PIPELINE_RETRYING : CATALOG_PIPELINE_SNAPSHOT,
-							   &info, NULL);
-	PopActiveSnapshot();
-	CommitTransactionCommand();
+	worker_write_failure(pipeline->id, kind, true, &info, NULL);
 }
 
 /* Could a worker connect as the owner? If not, say what is missing: a failed connection could not. */

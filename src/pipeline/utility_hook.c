@@ -26,6 +26,7 @@
 #include "tcop/utility.h"
 #include "utils/acl.h"
 
+#include "catalog/catalog.h"
 #include "compat/pg_compat.h"
 #include "pipeline/shmem_slots.h"
 #include "pipeline/worker.h"
@@ -48,17 +49,23 @@ template_of(CreatedbStmt *stmt)
 	return "template1";
 }
 
-/* Database that must have no workers while the statement runs; InvalidOid: none. */
+/*
+ * Database that must have no workers while the statement runs; InvalidOid:
+ * none. *drops tells that its pipelines go for good.
+ */
 static Oid
-database_of(Node *stmt)
+database_of(Node *stmt, bool *drops)
 {
 	const char *name = NULL;
 	Oid			database;
+
+	*drops = false;
 
 	switch (nodeTag(stmt))
 	{
 		case T_DropdbStmt:
 			name = ((DropdbStmt *) stmt)->dbname;
+			*drops = true;
 			break;
 		case T_CreatedbStmt:
 			name = template_of((CreatedbStmt *) stmt);
@@ -93,7 +100,10 @@ database_of(Node *stmt)
 						Oid			extension = get_extension_oid("cdc_bridge", true);
 
 						if (OidIsValid(extension) && cdc_extension_ownercheck(extension, GetUserId()))
+						{
+							*drops = true;
 							return MyDatabaseId;
+						}
 					}
 				}
 				break;
@@ -117,10 +127,15 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 {
 	if (shmem_is_available() && IsTransactionState())
 	{
-		Oid			database = database_of(pstmt->utilityStmt);
+		bool		drops;
+		Oid			database = database_of(pstmt->utilityStmt, &drops);
 
 		if (OidIsValid(database))
+		{
 			shmem_block_database(database);
+			if (drops)
+				catalog_origin_drop(database, 0);	/* shared objects that nothing else would remove */
+		}
 	}
 
 	if (prev_process_utility_hook)

@@ -253,11 +253,7 @@ load_pipeline(Worker *w)
 	CommitTransactionCommand();
 }
 
-/*
- * Write down why the worker ends, and when to try again. An ingest worker's
- * error decides the pipeline's state; a snapshot worker's is only shown, because
- * the stream goes on without it.
- */
+/* Write down why the worker ends, and when to try again. */
 static void
 report_failure(Worker *w, const ErrorData *edata)
 {
@@ -265,7 +261,6 @@ report_failure(Worker *w, const ErrorData *edata)
 	UtilErrorClass error_class = util_error_class(info->sqlstate);
 	ShmemWorker *place = &w->slot->workers[w->kind];
 	TimestampTz now = GetCurrentTimestamp();
-	CatalogPipelineState state;
 
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
 	if (TimestampDifferenceExceeds(place->started_at, now, HEALTHY_MS))
@@ -274,16 +269,24 @@ report_failure(Worker *w, const ErrorData *edata)
 	place->retry_at = worker_retry_at(error_class, place->failures, now);
 	LWLockRelease(shmem->lock);
 
-	if (w->kind == SHMEM_SNAPSHOT)
-		state = CATALOG_PIPELINE_SNAPSHOT;
-	else if (error_class == UTIL_ERROR_TRANSIENT || error_class == UTIL_ERROR_CONFIGURATION)
-		state = CATALOG_PIPELINE_RETRYING;
-	else
-		state = CATALOG_PIPELINE_FAILED;
+	worker_write_failure(w->pipeline_id, w->kind,
+						 error_class == UTIL_ERROR_TRANSIENT || error_class == UTIL_ERROR_CONFIGURATION,
+						 info, &w->slot->durable);
+}
+
+void
+worker_write_failure(int32 pipeline_id, ShmemWorkerKind kind, bool retry,
+					 const UtilErrorInfo *info, const CdcPosition *position)
+{
+	CatalogPipelineState state = retry ? CATALOG_PIPELINE_RETRYING : CATALOG_PIPELINE_FAILED;
+	CatalogPipeline *pipeline;
 
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
-	catalog_pipeline_set_state(w->pipeline_id, state, info, &w->slot->durable);
+	pipeline = catalog_pipeline_by_id(pipeline_id);
+	if (pipeline != NULL)
+		catalog_pipeline_set_state(pipeline_id, kind == SHMEM_INGEST ? state : pipeline->state,
+								   info, position);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
 }

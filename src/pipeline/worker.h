@@ -54,6 +54,14 @@ extern void worker_check_interrupts(void);
 /* Time of the next attempt after "failures" failures in a row (1, 2, ...), with jitter. */
 extern TimestampTz worker_retry_at(UtilErrorClass error_class, int failures, TimestampTz now);
 
+/*
+ * Write a failure to pipeline_state, in a transaction of its own. An ingest
+ * worker's decides the pipeline's state; a snapshot worker's is only shown,
+ * because the stream goes on without it.
+ */
+extern void worker_write_failure(int32 pipeline_id, ShmemWorkerKind kind, bool retry,
+								 const UtilErrorInfo *info, const CdcPosition *position);
+
 /* Main functions, started by the postmaster by name. */
 extern PGDLLEXPORT void cdc_launcher_main(Datum arg);
 extern PGDLLEXPORT void cdc_manager_main(Datum arg);
