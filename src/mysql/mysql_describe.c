@@ -434,9 +434,15 @@ resolve_collations(MysqlSession *session, const MysqlServerInfo *info, RawColumn
 	MysqlRow	row;
 
 	initStringInfo(&sql);
-	appendStringInfoString(&sql, full_names
-						   ? "SELECT full_collation_name, id FROM information_schema.collation_character_set_applicability WHERE full_collation_name IN ("
-						   : "SELECT collation_name, id FROM information_schema.collations WHERE collation_name IN (");
+	if (full_names)
+		appendStringInfoString(&sql,
+							   "SELECT full_collation_name, id "
+							   "FROM information_schema.collation_character_set_applicability "
+							   "WHERE full_collation_name IN (");
+	else
+		appendStringInfoString(&sql,
+							   "SELECT collation_name, id FROM information_schema.collations "
+							   "WHERE collation_name IN (");
 	for (uint32 i = 0; i < ncolumns; i++)
 	{
 		const char *collation = columns[i].collation_name;

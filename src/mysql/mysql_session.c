@@ -682,6 +682,8 @@ mysql_session_packet(MysqlSession *session, int timeout_ms, const uint8 **data, 
 		ereport(ERROR,
 				(errcode(ERRCODE_CONNECTION_FAILURE),
 				 errmsg("lost connection to source server \"%s\"", session->site.server_name)));
+	/* look for a silent server at least that often */
+	timeout_ms = Min(timeout_ms, MISSED_HEARTBEATS * session->heartbeat_interval);
 	if (!next_record(session, timeout_ms, UTIL_WAIT_SOURCE_READ, &kind, data, len))
 	{
 		check_silence(session);

@@ -204,9 +204,9 @@ check_log_bin(CheckState *state)
 				  "does not write a binary log");
 }
 
-/* A setting that must have one value. */
+/* A setting that must have one value, and the statement that gives it. */
 static void
-check_required(CheckState *state, const char *name, const char *wanted, const char *hint, const char *problem)
+check_required(CheckState *state, const char *name, const char *wanted, const char *statement, const char *problem)
 {
 	const char *value = variable_value(state, name);
 
@@ -215,32 +215,23 @@ check_required(CheckState *state, const char *name, const char *wanted, const ch
 	if (pg_strcasecmp(value, wanted) == 0)
 		add_ok(state, name, psprintf("The server's %s is \"%s\".", name, value));
 	else
-		add_error(state, name, psprintf("The server's %s is \"%s\".", name, value), hint, problem);
+		add_error(state, name,
+				  psprintf("The server's %s is \"%s\". Sessions that are open keep the value until they reconnect; "
+						   "the configuration file keeps it over a restart.", name, value),
+				  statement, problem);
 }
 
 static void
 check_binlog_settings(CheckState *state)
 {
-	/* SET PERSIST keeps it over a restart; MariaDB has only the configuration file for that */
-	const char *set = state->is_mariadb ? "SET GLOBAL" : "SET PERSIST";
-
-	check_required(state, "binlog_format", "ROW",
-				   psprintf("Run on the source: %s binlog_format = ROW; then let its writers reconnect.", set),
+	check_required(state, "binlog_format", "ROW", "SET GLOBAL binlog_format = ROW;",
 				   "does not write row events");
-	check_required(state, "binlog_row_metadata", "FULL",
-				   psprintf("Run on the source: %s binlog_row_metadata = FULL;%s", set,
-							state->is_mariadb ? " and set it in the configuration file." : ""),
+	check_required(state, "binlog_row_metadata", "FULL", "SET GLOBAL binlog_row_metadata = FULL;",
 				   "does not write full row metadata");
-	check_required(state, "binlog_row_image", "FULL",
-				   psprintf("Run on the source: %s binlog_row_image = FULL; then let its writers reconnect.", set),
+	check_required(state, "binlog_row_image", "FULL", "SET GLOBAL binlog_row_image = FULL;",
 				   "does not write full row images");
-	check_required(state, "binlog_row_value_options", "",
-				   psprintf("Run on the source: %s binlog_row_value_options = ''; then let its writers reconnect.", set),
+	check_required(state, "binlog_row_value_options", "", "SET GLOBAL binlog_row_value_options = '';",
 				   "writes partial JSON values");
-	if (!state->is_mariadb && state->info->version >= 80001 &&
-		variable_value(state, "binlog_row_metadata") == NULL)
-		add_error(state, "binlog_row_metadata", "The server does not know binlog_row_metadata.", NULL,
-				  "does not write full row metadata");
 }
 
 static void
@@ -260,13 +251,13 @@ check_gtids(CheckState *state)
 	{
 		add_warning(state, "gtid_mode",
 					"Without GTIDs a pipeline follows by file and offset and cannot move to another server.",
-					"Set enforce_gtid_consistency = ON and gtid_mode = ON on the source.");
+					"Set enforce_gtid_consistency = ON and gtid_mode = ON in the source's configuration and restart it.");
 		if (try_statement(state, "SELECT local FROM performance_schema.log_status", NULL))
 			add_ok(state, "log_status", "The start mark of a snapshot can be read.");
 		else
 			add_error(state, "log_status",
 					  "Without GTIDs the start mark of a snapshot is read from performance_schema.log_status.",
-					  psprintf("Run on the source: GRANT BACKUP_ADMIN ON *.* TO %s; "
+					  psprintf("GRANT BACKUP_ADMIN ON *.* TO %s; "
 							   "GRANT SELECT ON performance_schema.log_status TO %s;",
 							   mysql_session_account(state->session), mysql_session_account(state->session)),
 					  "does not show its log status");
@@ -406,7 +397,7 @@ check_tables(CheckState *state)
 		add_warning(state, "foreign_keys",
 					psprintf("The server does not log what ON DELETE or ON UPDATE does to rows of: %s.", names),
 					native != NULL
-					? "Run on the source: SET PERSIST_ONLY innodb_native_foreign_keys = OFF; and restart it."
+					? "SET PERSIST_ONLY innodb_native_foreign_keys = OFF;"
 					: "Changes that foreign keys make to these tables will be missing in the target.");
 	else
 		add_ok(state, "foreign_keys", "No foreign key changes rows of other tables.");
@@ -417,8 +408,9 @@ check_odd_settings(CheckState *state)
 {
 	if (is_off(variable_value(state, "mysql56_temporal_format")))
 		add_warning(state, "mysql56_temporal_format",
-					"The server makes columns in the old time format, whose fractions the binary log does not describe.",
-					"SET GLOBAL mysql56_temporal_format = ON; and rebuild tables with TIME, DATETIME or TIMESTAMP columns.");
+					"The server makes columns in the old time format, whose fractions the binary log does not describe; "
+					"tables with such columns have to be rebuilt.",
+					"SET GLOBAL mysql56_temporal_format = ON;");
 	if (variable_is(state, "wsrep_on", "ON"))
 		add_warning(state, "wsrep_on", "The server is part of a Galera cluster: positions hold on this node only.", NULL);
 }
@@ -472,61 +464,87 @@ check_privileges(CheckState *state)
 					psprintf("GRANT REPLICATION SLAVE ON *.* TO %s;", account));
 	else
 		add_error(state, "replication_slave", psprintf("User %s does not have REPLICATION SLAVE.", account),
-				  psprintf("Run on the source: GRANT REPLICATION SLAVE ON *.* TO %s;", account),
+				  psprintf("GRANT REPLICATION SLAVE ON *.* TO %s;", account),
 				  "does not let the user read its binary log");
 	if (has_client)
 		add_ok(state, "replication_client", "The user may ask where the binary log stands.");
 	else
 		add_error(state, "replication_client", psprintf("User %s does not have REPLICATION CLIENT.", account),
-				  psprintf("Run on the source: GRANT REPLICATION CLIENT ON *.* TO %s;", account),
+				  psprintf("GRANT REPLICATION CLIENT ON *.* TO %s;", account),
 				  "does not let the user ask where its binary log stands");
 	if (has_select || has_roles)
 		add_ok(state, "select", "The user may read tables.");
 	else
 		add_error(state, "select", psprintf("User %s has no SELECT privilege.", account),
-				  psprintf("Run on the source: GRANT SELECT ON *.* TO %s; or on the schemas to mirror.", account),
+				  psprintf("GRANT SELECT ON *.* TO %s;", account),
 				  "does not let the user read tables");
+}
+
+static void
+init_state(CheckState *state, const SourceCheck *check)
+{
+	memset(state, 0, sizeof(*state));
+	state->check = check;
+	state->session = check->session;
+	state->info = check->info;
+	state->is_mariadb = check->info->flavor == MYSQL_FLAVOR_MARIADB;
+	read_variables(state);
+}
+
+/* Everything that may give an error. */
+static void
+check_essentials(CheckState *state)
+{
+	check_version(state);
+	check_log_bin(state);
+	check_binlog_settings(state);
+	check_privileges(state);
+	check_gtids(state);
+	check_server_id(state);
+	check_replica(state);
 }
 
 List *
 source_check_run(const SourceCheck *check)
 {
-	CheckState	state = {0};
+	CheckState	state;
 
-	state.check = check;
-	state.session = check->session;
-	state.info = check->info;
-	state.is_mariadb = check->info->flavor == MYSQL_FLAVOR_MARIADB;
-
-	read_variables(&state);
-	check_version(&state);
-	check_log_bin(&state);
-	check_binlog_settings(&state);
-	check_privileges(&state);
-	check_gtids(&state);
-	check_server_id(&state);
+	init_state(&state, check);
+	check_essentials(&state);
 	check_retention(&state);
-	check_replica(&state);
 	check_odd_settings(&state);
 	check_tables(&state);
 	return state.lines;
 }
 
-void
-source_check_require(const SourceCheck *check, List *lines)
+/* A hint that is a statement ends with its semicolon. */
+static bool
+is_statement(const char *hint)
 {
+	return hint[0] != '\0' && hint[strlen(hint) - 1] == ';';
+}
+
+void
+source_check_require(const SourceCheck *check)
+{
+	CheckState	state;
 	ListCell   *lc;
 
-	foreach(lc, lines)
+	init_state(&state, check);
+	check_essentials(&state);
+	foreach(lc, state.lines)
 	{
 		CheckLine  *line = lfirst(lc);
+		const char *hint = line->line.hint;
 
 		if (strcmp(line->line.status, "error") != 0)
 			continue;
+		if (hint != NULL && is_statement(hint))
+			hint = psprintf("Run on the source: %s", hint);
 		ereport(ERROR,
 				(errcode(CDC_ERRCODE_SOURCE_SETTING),
 				 errmsg("source server \"%s\" %s", mysql_session_server_name(check->session), line->problem),
 				 errdetail_internal("%s", line->line.detail),
-				 line->line.hint ? errhint("%s", line->line.hint) : 0));
+				 hint ? errhint("%s", hint) : 0));
 	}
 }

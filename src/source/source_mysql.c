@@ -123,7 +123,7 @@ open_stream(SourceMysql *source, const CdcSourceStart *start)
 	check.our_server_id = source_start_server_id(source->endpoint, source->pipeline_id, source->info->server_id);
 	check.want = source->want;
 	check.arg = source->arg;
-	source_check_require(&check, source_check_run(&check));
+	source_check_require(&check);
 
 	dump.server_id = check.our_server_id;
 	dump.replica_uuid = source_start_replica_uuid(source->pipeline_id);

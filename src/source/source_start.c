@@ -78,7 +78,8 @@ source_start_check_identity(const MysqlEndpoint *endpoint, const MysqlServerInfo
 			 errmsg("source server \"%s\" is not the server that was followed", endpoint->server_name),
 			 errdetail("The position belongs to server \"%s\"; server \"%s\" answers.",
 					   start->identity, info->identity),
-			 errhint("Let the address lead to the former server again, or drop the pipeline with cdc_drop_pipeline() and start it anew.")));
+			 errhint("Let the address lead to the former server again, "
+					 "or drop the pipeline with cdc_drop_pipeline() and start it anew.")));
 }
 
 /* Is the file of the position still there? Says it better than the server's refusal. */
