@@ -211,6 +211,16 @@ follow(Ingest *ingest)
 	}
 }
 
+/* First run: nothing is made here before the source is known to be one that can be followed. */
+static void
+prepare(Ingest *ingest)
+{
+	const Worker *worker = ingest->worker;
+
+	cdc_source_require(source_mysql_create(worker->endpoint, worker->pipeline_id, NULL, NULL));
+	snapshot_prepare(worker->pipeline, worker->endpoint, ingest->log);
+}
+
 static void
 ingest_run(Worker *worker)
 {
@@ -227,7 +237,7 @@ ingest_run(Worker *worker)
 	pgstat_report_activity(STATE_RUNNING, psprintf("starting pipeline %s", worker->pipeline->name));
 
 	if (catalog_position_log_current(ingest.log) == NULL)
-		snapshot_prepare(worker->pipeline, worker->endpoint, ingest.log);
+		prepare(&ingest);
 
 	ingest.apply = apply_create(worker->pipeline, ingest.log, publish_table, &ingest);
 	check_tables_left(&ingest);

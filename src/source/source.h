@@ -4,8 +4,8 @@
  *	  Interface of a source of changes.
  *
  * NOTES
- *	  Calls arrive as: open (next* | ack)* close. check may be called without
- *	  open. A source is used by one worker process only. All callbacks are
+ *	  Calls arrive as: open (next* | ack)* close. check and require may be
+ *	  called without open. A source is used by one worker process only. All callbacks are
  *	  required. open, next and check may throw; close must not. What next
  *	  returns lives until the following next. Memory of the source belongs to
  *	  the context that was current when it was made.
@@ -51,6 +51,9 @@ typedef struct CdcSourceOps
 {
 	const char *name;
 
+	/* Throw what open would throw of settings and privileges; needs no open, begins nothing. */
+	void		(*require) (CdcSource *source);
+
 	/*
 	 * Connect, check that the server is the one of "start" (else
 	 * CDC_ERRCODE_SOURCE_REPLACED) and can be followed
@@ -74,6 +77,12 @@ struct CdcSource
 {
 	const CdcSourceOps *ops;
 };
+
+static inline void
+cdc_source_require(CdcSource *source)
+{
+	source->ops->require(source);
+}
 
 static inline void
 cdc_source_open(CdcSource *source, const CdcSourceStart *start)

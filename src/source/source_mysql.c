@@ -107,22 +107,33 @@ source_mysql_close(CdcSource *base)
 	source->info = NULL;
 }
 
+/* What source_check.c has to know of this source; needs the session and info. */
+static SourceCheck
+check_of(const SourceMysql *source, MysqlSession *session, const MysqlServerInfo *info)
+{
+	SourceCheck check = {
+		.session = session,
+		.info = info,
+		.our_server_id = source_start_server_id(source->endpoint, source->pipeline_id, info->server_id),
+		.want = source->want,
+		.arg = source->arg,
+	};
+
+	return check;
+}
+
 static void
 open_stream(SourceMysql *source, const CdcSourceStart *start)
 {
 	const CdcAllocator *allocator = util_context_allocator(source->stream_cxt);
 	BinlogReaderOptions options = {.memory_limit = EVENT_MEMORY_LIMIT};
-	SourceCheck check = {0};
+	SourceCheck check;
 	MysqlDump	dump = {0};
 
 	source->session = mysql_session_open(source->endpoint);
 	source->info = mysql_server_info(source->session);
 	source_start_check_identity(source->endpoint, source->info, start);
-	check.session = source->session;
-	check.info = source->info;
-	check.our_server_id = source_start_server_id(source->endpoint, source->pipeline_id, source->info->server_id);
-	check.want = source->want;
-	check.arg = source->arg;
+	check = check_of(source, source->session, source->info);
 	source_check_require(&check);
 
 	dump.server_id = check.our_server_id;
@@ -585,18 +596,26 @@ source_mysql_check(CdcSource *base)
 	if (failure != NIL)
 		return failure;
 
-	check.session = session;
-	check.info = mysql_server_info(session);
-	check.our_server_id = source_start_server_id(source->endpoint, source->pipeline_id, check.info->server_id);
-	check.want = source->want;
-	check.arg = source->arg;
+	check = check_of(source, session, mysql_server_info(session));
 	lines = source_check_run(&check);
 	mysql_session_close(session);
 	return lines;
 }
 
+static void
+source_mysql_require(CdcSource *base)
+{
+	const SourceMysql *source = (const SourceMysql *) base;
+	MysqlSession *session = mysql_session_open(source->endpoint);
+	SourceCheck check = check_of(source, session, mysql_server_info(session));
+
+	source_check_require(&check);
+	mysql_session_close(session);
+}
+
 static const CdcSourceOps source_mysql_ops = {
 	.name = "mysql",
+	.require = source_mysql_require,
 	.open = source_mysql_open,
 	.next = source_mysql_next,
 	.ack = source_mysql_ack,
