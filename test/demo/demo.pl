@@ -3,7 +3,7 @@
 use strict;
 use warnings;
 
-use CdcBridge::Env qw(poll_until);
+use CdcBridge::Env qw(close_inherited poll_until);
 use CdcBridge::Pipeline;
 use CdcBridge::Postgres;
 use CdcBridge::Rows;
@@ -46,10 +46,11 @@ sub start_writer
 	my $pid = fork() // die "fork: $!\n";
 	return remember('process', $pid, $source->{dir}) if $pid;
 	POSIX::setsid();
+	open(STDIN, '<', '/dev/null');
 	$0 = "cdc_bridge demo: writer in $source->{dir}";
 	open(STDOUT, '>', '/dev/null');
 	open(STDERR, '>&', \*STDOUT);
-	close($state);
+	close_inherited();
 	my $end = time() + 1800;
 	my $dbh = $source->connect;
 	while (time() < $end)

@@ -13,7 +13,9 @@ my @rungs = (
 	[qw(compat)],    # the design draws util and compat side by side; util needs the version ifs like everyone above it
 	[qw(util)],
 	[qw(catalog mysql kafka http)],
-	[qw(schema transform chunk heap)],
+	[qw(schema transform)],    # rung 4 of the picture, in the order written there
+	[qw(heap)],
+	[qw(chunk)],
 	[qw(source snapshot apply decode sink verify fdw)],
 	[qw(pipeline)],
 	[qw(api)],

@@ -18,7 +18,7 @@ use IO::Socket::INET;
 use POSIX ();
 use Time::HiRes qw(time);
 
-our @EXPORT_OK = qw(tree build_dir servers_dir free_port new_folder poll_until spawn reap run_program slurp timeout
+our @EXPORT_OK = qw(close_inherited tree build_dir servers_dir free_port new_folder poll_until spawn reap run_program slurp timeout
   with_template copy_tree);
 
 my $tree;
@@ -92,9 +92,18 @@ sub spawn
 	open(STDIN, '<', '/dev/null');
 	open(STDOUT, '>>', $log);
 	open(STDERR, '>&', \*STDOUT);
-	POSIX::close($_) for 3 .. 20;
+	close_inherited();
 	unshift @program, 'setpriv', '--pdeathsig', 'KILL' unless $outlive;
 	exec(@program) or POSIX::_exit(127);
+}
+
+# What lives longer than we do must not hold our pipes open: whoever reads them would wait for ever.
+sub close_inherited
+{
+	opendir(my $folder, '/proc/self/fd') or return;
+	my @inherited = grep { /^\d+$/ && $_ > 2 } readdir($folder);
+	closedir($folder);
+	POSIX::close($_) for @inherited;
 }
 
 # Wait for a child to end; true when it has.

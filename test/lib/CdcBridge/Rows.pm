@@ -5,7 +5,7 @@ package CdcBridge::Rows;
 # (SQL and Perl, no binary log), and compares them as multisets, so that a row doubled is found as well as a row lost.
 #
 # Rules: numbers by value, not by spelling; times without trailing zeros; text, bytes and labels by their bytes (hex);
-# JSON by value with exact numbers, whatever the order of keys; a zero date is NULL (the default policy).
+# JSON by value with exact numbers, whatever the order of keys.
 
 use strict;
 use warnings;
@@ -58,6 +58,7 @@ my %TARGET = (
 	real => 'COL::float8::text',
 	text => q{encode(convert_to(COL::text, 'UTF8'), 'hex')},
 	bytea => q{encode(COL, 'hex')},
+	inet => q{encode(convert_to(host(COL), 'UTF8'), 'hex')},
 	geometry => q{encode(COL, 'hex')},
 	date => 'COL::text',
 	time => '(extract(epoch from COL) * 1000000)::numeric(40,0)::text',
@@ -91,8 +92,7 @@ sub _table_difference
 		my ($kind, $source_expression) = @{ $SOURCE{$source_type} // die "$table.$name: no rule for type $source_type\n" };
 		my $target_expression = $TARGET{$kind};
 		$kind = 'json' if $type{$name} =~ /^jsonb?$/;    # MariaDB's json is a longtext to it
-		$target_expression = $TARGET{bytea} if $type{$name} eq 'bytea';
-		$target_expression = $TARGET{bool} if $type{$name} eq 'bool';
+		$target_expression = $TARGET{ $type{$name} } if $type{$name} =~ /^(bytea|bool|inet)$/;
 		(my $in_source = $source_expression) =~ s/COL/`$name`/;
 		(my $in_target = $target_expression) =~ s/COL/"$name"/;
 		push @kinds, $kind;
@@ -175,7 +175,6 @@ sub _number
 sub _date
 {
 	my ($text) = @_;
-	return undef if $text =~ /^\d+-(00|\d\d-00)/;    # a zero date
 	$text =~ s/\+00$//;
 	$text =~ s/(\.\d*?)0+$/$1/;
 	$text =~ s/\.$//;
