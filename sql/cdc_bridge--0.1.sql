@@ -110,6 +110,15 @@ CREATE TABLE cdc_bridge.snapshot_deleted
 );
 COMMENT ON TABLE cdc_bridge.snapshot_deleted IS 'keys that the stream deleted while the table is being copied; emptied when the table streams';
 
+CREATE TABLE cdc_bridge.prepared_xid
+(
+	pipeline_id integer NOT NULL,
+	xid text COLLATE "C" NOT NULL,
+	position text NOT NULL,
+	CONSTRAINT prepared_xid_pkey PRIMARY KEY (pipeline_id, xid)
+);
+COMMENT ON TABLE cdc_bridge.prepared_xid IS 'XA transactions that were prepared while the pipeline ran and have not ended yet';
+
 -- A dump carries what was asked for, not how far it got: a restored pipeline comes up stopped and begins anew.
 SELECT pg_catalog.pg_extension_config_dump('cdc_bridge.pipeline', '');
 SELECT pg_catalog.pg_extension_config_dump('cdc_bridge.pipeline_table', '');

@@ -117,8 +117,8 @@ forget_open(Apply *apply)
 	apply->bytes = 0;
 }
 
-static void
-begin_open(Apply *apply)
+void
+apply_begin(Apply *apply)
 {
 	if (apply->open)
 		return;
@@ -270,6 +270,7 @@ record_stops(Apply *apply, List *stops, const CdcPosition *at, bool reload)
 		const UtilErrorInfo *error = stop->error;
 
 		stop->table->state = CATALOG_TABLE_STOPPED;
+		apply->stop_count++;
 		stop->table->stop_position = *at;
 		ereport(LOG,
 				(errcode(error->sqlstate),
@@ -374,7 +375,7 @@ try_change(Apply *apply, ApplyTable *table, const CdcChange *change)
 	apply->current = table;
 	PG_TRY();
 	{
-		begin_open(apply);
+		apply_begin(apply);
 		apply_table_match(table, change->table);
 		apply_table_open(apply, table);
 		PushActiveSnapshot(GetTransactionSnapshot());
@@ -511,16 +512,20 @@ rewind_txn(Apply *apply)
 	return APPLY_REWIND;
 }
 
+/* It was undone the first time it came, and now it counts: all the better that it can come again. */
+static ApplyResult
+rewind_passed_over(Apply *apply)
+{
+	list_free_deep(apply->rolled_back);
+	apply->rolled_back = NIL;
+	return rewind_txn(apply);
+}
+
 static ApplyResult
 on_commit(Apply *apply, const CdcEvent *event)
 {
 	if (apply->passing_over)
-	{
-		/* it was undone the first time it came, and now it counts: all the better that it can come again */
-		list_free_deep(apply->rolled_back);
-		apply->rolled_back = NIL;
-		return rewind_txn(apply);
-	}
+		return rewind_passed_over(apply);
 	finish_txn(apply, event, true);
 	return APPLY_OK;
 }
@@ -550,7 +555,8 @@ on_rollback(Apply *apply, const CdcEvent *event)
 /*
  * An XA transaction is prepared: its changes are in the log now, and count only
  * when XA COMMIT comes, which may be much later. The tables that it changes are
- * stopped at its start.
+ * stopped at its start; when it comes again it is noted, also when it changed
+ * nothing here, so that its XA COMMIT is known to have lost nothing.
  */
 static ApplyResult
 on_prepare(Apply *apply, const CdcEvent *event)
@@ -559,8 +565,14 @@ on_prepare(Apply *apply, const CdcEvent *event)
 	ListCell   *lc;
 	char		position[CDC_POSITION_TEXT_MAX];
 
+	if (apply->passing_over)
+		return rewind_passed_over(apply);
 	if (apply->txn_changes == 0)
 	{
+		apply_begin(apply);
+		PushActiveSnapshot(GetTransactionSnapshot());
+		catalog_prepared_add(apply->pipeline_id, event->xid, &apply->txn_start);
+		PopActiveSnapshot();
 		finish_txn(apply, event, true);
 		return APPLY_OK;
 	}
@@ -685,6 +697,12 @@ apply_reload_tables(Apply *apply)
 		apply->reload_wanted = true;
 	else
 		apply_tables_load(apply);
+}
+
+bool
+apply_in_transaction(const Apply *apply)
+{
+	return apply->in_txn;
 }
 
 const CatalogPosition *

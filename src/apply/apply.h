@@ -89,6 +89,12 @@ extern void apply_reload_tables(Apply *apply);
 /* Tables by state, for the pipeline's own state. */
 extern void apply_count_tables(const Apply *apply, int *total, int *pending, int *stopped);
 
+/* Grows with each table that is stopped, here or found so when tables are read. */
+extern uint64 apply_stop_count(const Apply *apply);
+
+/* Inside a source transaction: nothing is flushed until it ends. */
+extern bool apply_in_transaction(const Apply *apply);
+
 extern const ApplyStats *apply_stats(const Apply *apply);
 
 #endif							/* CDC_APPLY_H */

@@ -69,6 +69,7 @@ struct Apply
 	HTAB	   *by_name;
 	bool		fold_names;		/* names in statements may differ in case */
 	bool		reload_wanted;	/* asked for while a transaction was open */
+	uint64		stop_count;		/* of tables that became stopped since the start */
 	const CdcTableDef *last_def;	/* the last change's table, to save a look-up */
 	ApplyTable *last_table;
 
@@ -116,6 +117,9 @@ typedef struct ApplyStop
 	"Drop the target table, then use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew."
 
 /* ---- apply.c ---- */
+
+/* Open a PostgreSQL transaction if none is. */
+extern void apply_begin(Apply *apply);
 
 /* Commit what is open, with the position of the last whole source transaction. */
 extern void apply_commit(Apply *apply);

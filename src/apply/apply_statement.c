@@ -19,6 +19,8 @@
  */
 #include "postgres.h"
 
+#include "utils/snapmgr.h"
+
 #include "apply/apply_private.h"
 #include "ddl/statement.h"
 
@@ -103,14 +105,6 @@ is_of_no_consequence(const DdlStatement *statement)
 		case DDL_HARMLESS:
 			return true;
 
-			/*
-			 * What it ends was prepared after the pipeline began (snapshot_prepare
-			 * sees to that), and stopped its tables when it was prepared.
-			 */
-		case DDL_XA_COMMIT:
-		case DDL_XA_ROLLBACK:
-			return true;
-
 		case DDL_CREATE_TABLE:
 			return statement->is_temporary || (statement->if_not_exists && !statement->or_replace);
 		case DDL_DROP_TABLE:
@@ -119,6 +113,8 @@ is_of_no_consequence(const DdlStatement *statement)
 		case DDL_INDEX:
 			return !statement->changes_shape;
 
+		case DDL_XA_COMMIT:
+		case DDL_XA_ROLLBACK:
 		case DDL_ROLLBACK_TO:
 		case DDL_RENAME_TABLE:
 		case DDL_TRUNCATE_TABLE:
@@ -174,6 +170,33 @@ throw_unattributed(Apply *apply, const DdlStatement *statement, const char *posi
 			 errhint("Run SET GLOBAL binlog_format = 'ROW' on the source and reconnect its clients. Then drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
 }
 
+/*
+ * A prepared XA transaction ends. One that was prepared under this pipeline's
+ * eyes has stopped its tables then. One that was not has its rows before the
+ * start mark in the log, invisible to chunks that were read before this moment:
+ * nobody brings them, so a commit must not pass in silence.
+ */
+static void
+finish_prepared(Apply *apply, const DdlStatement *statement, const char *position)
+{
+	bool		known;
+
+	apply_begin(apply);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	known = catalog_prepared_remove(apply->pipeline_id, statement->xid);
+	PopActiveSnapshot();
+	if (known || statement->kind == DDL_XA_ROLLBACK)
+		return;
+
+	apply_commit(apply);		/* what came before it */
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
+			 errmsg("XA transaction %s was prepared before pipeline \"%s\" began",
+					statement->xid, apply->pipeline_name),
+			 errdetail("It was committed at %s; the rows that it changed may be missing here.", position),
+			 errhint("Drop the target tables, then use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+}
+
 ApplyResult
 apply_statement(Apply *apply, const CdcEvent *event)
 {
@@ -195,6 +218,17 @@ apply_statement(Apply *apply, const CdcEvent *event)
 	if (is_of_no_consequence(&statement))
 		return APPLY_OK;
 
+	/* the start of the first transaction is known even when the stream began with GTIDs only */
+	if (!cdc_position_is_known(at))
+		at = &event->position;
+	cdc_position_format(at, position);
+
+	if (statement.kind == DDL_XA_COMMIT || statement.kind == DDL_XA_ROLLBACK)
+	{
+		finish_prepared(apply, &statement, position);
+		return APPLY_OK;
+	}
+
 	if (statement.kind == DDL_ROLLBACK_TO)
 		tables = touched_tables(apply);
 	else if (statement.kind == DDL_DROP_SCHEMA && statement.ntables > 0)
@@ -203,11 +237,6 @@ apply_statement(Apply *apply, const CdcEvent *event)
 		tables = named_tables(apply, &statement, statement.kind == DDL_CREATE_TABLE && statement.certain);
 	if (statement.kind != DDL_ROLLBACK_TO && (!statement.certain || statement.kind == DDL_UNKNOWN))
 		tables = list_concat_unique_ptr(tables, mentioned_tables(apply, text));
-
-	/* the start of the first transaction is known even when the stream began with GTIDs only */
-	if (!cdc_position_is_known(at))
-		at = &event->position;
-	cdc_position_format(at, position);
 
 	if (tables == NIL &&
 		(statement.kind == DDL_UNKNOWN || (statement.kind == DDL_DML && !statement.certain)))

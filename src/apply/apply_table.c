@@ -124,6 +124,9 @@ take_table(Apply *apply, const CatalogTable *from)
 	if (!(table->state == CATALOG_TABLE_STOPPED && from->state == CATALOG_TABLE_STOPPED &&
 		  table->table_id == from->table_id))
 		table->stop_position = from->stop_position;
+	if (from->state == CATALOG_TABLE_STOPPED &&
+		(table->state != CATALOG_TABLE_STOPPED || table->table_id != from->table_id))
+		apply->stop_count++;
 	table->table_id = from->table_id;
 	table->generation = from->generation;
 	table->state = from->state;
@@ -205,6 +208,13 @@ apply_table_match(ApplyTable *table, CdcTableDef *event)
 
 	if (table->match_stamp != 0 && (uintptr_t) event->user == table->match_stamp)
 		return;
+
+	if (table->def == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("definition of source table \"%s.%s\" is missing", table->schema, table->name),
+				 errdetail("The table's row in cdc_bridge.table_state has none."),
+				 errhint(APPLY_HINT_ANEW)));
 
 	table->match_stamp = 0;
 	MemoryContextReset(table->match_cxt);
@@ -297,4 +307,10 @@ apply_count_tables(const Apply *apply, int *total, int *pending, int *stopped)
 		else if (table->state != CATALOG_TABLE_STREAMING)
 			(*pending)++;
 	}
+}
+
+uint64
+apply_stop_count(const Apply *apply)
+{
+	return apply->stop_count;
 }

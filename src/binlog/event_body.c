@@ -14,6 +14,7 @@
  */
 #include "binlog/event_body.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "binlog/charset.h"
@@ -36,6 +37,9 @@
 #define MARIADB_GTID_DDL 0x20
 #define MARIADB_GTID_PREPARED_XA 0x40
 #define MARIADB_GTID_COMPLETED_XA 0x80
+
+/* XA: bytes of each part of an xid, at most */
+#define XID_PART_MAX 64
 #define MARIADB_GTID_EXTRA_START_ALTER 0x02
 #define MARIADB_GTID_EXTRA_ROLLBACK_ALTER 0x08
 
@@ -506,12 +510,48 @@ binlog_parse_xid(const uint8_t *body, size_t len, BinlogEvent *event, CdcError *
 	return c.failed ? truncated(err, "XID") : CDC_OK;
 }
 
+static char *
+put_hex(char *out, const uint8_t *data, uint32_t len)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	*out++ = 'X';
+	*out++ = '\'';
+	for (uint32_t i = 0; i < len; i++)
+	{
+		*out++ = digits[data[i] >> 4];
+		*out++ = digits[data[i] & 15];
+	}
+	*out++ = '\'';
+	*out++ = ',';
+	return out;
+}
+
+/* The xid comes out as both servers write it behind "XA COMMIT" (seen on MySQL 9.7 and MariaDB 10.11). */
 CdcStatus
 binlog_parse_xa_prepare(const uint8_t *body, size_t len, BinlogEvent *event, CdcError *err)
 {
 	CdcCursor c;
+	uint32_t format;
+	uint32_t gtrid_len;
+	uint32_t bqual_len;
+	const uint8_t *data;
+	char *out = event->u.xa_prepare.xid;
 
 	cdc_cursor_init(&c, body, len);
 	event->u.xa_prepare.one_phase = cdc_cursor_u8(&c) != 0;
-	return c.failed ? truncated(err, "XA_PREPARE") : CDC_OK;
+	format = cdc_cursor_u32(&c);
+	gtrid_len = cdc_cursor_u32(&c);
+	bqual_len = cdc_cursor_u32(&c);
+	if (gtrid_len > XID_PART_MAX || bqual_len > XID_PART_MAX)
+		return cdc_fail(err, CDC_MALFORMED, 0, "XA_PREPARE event has an xid of %u and %u bytes",
+		                (unsigned) gtrid_len, (unsigned) bqual_len);
+	data = cdc_cursor_bytes(&c, (uint64_t) gtrid_len + bqual_len);
+	if (data == NULL)
+		return truncated(err, "XA_PREPARE");
+	out = put_hex(out, data, gtrid_len);
+	out = put_hex(out, data + gtrid_len, bqual_len);
+	snprintf(out, CDC_XID_TEXT_MAX - (size_t) (out - event->u.xa_prepare.xid), "%u",
+	         (unsigned) format);
+	return CDC_OK;
 }

@@ -99,6 +99,7 @@ typedef struct BinlogEvent
 		struct
 		{
 			bool		one_phase;
+			char		xid[CDC_XID_TEXT_MAX];
 		}			xa_prepare;
 		struct
 		{

@@ -182,6 +182,11 @@ extern void catalog_deleted_add(int32 pipeline_id, int32 table_id, bytea *key);	
 extern void catalog_deleted_remove(int32 pipeline_id, int32 table_id, bytea *key);	/* no-op when not there */
 extern bool catalog_deleted_any(int32 pipeline_id, int32 table_id);
 
+/* ---- prepared XA transactions ---- */
+
+extern void catalog_prepared_add(int32 pipeline_id, const char *xid, const CdcPosition *position);
+extern bool catalog_prepared_remove(int32 pipeline_id, const char *xid);	/* was it there? */
+
 /* ---- positions ---- */
 
 /*

@@ -7,10 +7,8 @@
  *	  Called per row while a table is being copied, so nothing is looked up by
  *	  name and nothing but the one index entry is touched.
  *
- *	  The primary key index cannot hold more than a third of a page. A longer
- *	  key is stored as its beginning and a digest of the whole, which together
- *	  have a length that no key stored as it is has: so the two kinds never
- *	  meet, and equal stored keys mean equal keys.
+ *	  Keys are bytes to us. Whoever makes them keeps them short enough for an
+ *	  index row (chunk_key_bytes: at most 1000 bytes).
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -19,38 +17,13 @@
 
 #include "access/stratnum.h"
 #include "access/table.h"
-#include "utils/fmgrprotos.h"
 #include "utils/fmgroids.h"
 
 #include "catalog/catalog_heap.h"
-#include "compat/pg_compat.h"
-
-#define DIGEST_BYTES 32
-#define STORED_KEY_MAX 1000
-
-/* The key as it is stored; see NOTES. */
-static Datum
-stored_key(bytea *key)
-{
-	Size		len = VARSIZE_ANY_EXHDR(key);
-	bytea	   *digest;
-	bytea	   *stored;
-
-	if (len < STORED_KEY_MAX)
-		return PointerGetDatum(key);
-
-	digest = DatumGetByteaPP(DirectFunctionCall1(sha256_bytea, PointerGetDatum(key)));
-	Assert(VARSIZE_ANY_EXHDR(digest) == DIGEST_BYTES);
-	stored = palloc(VARHDRSZ + STORED_KEY_MAX);
-	SET_VARSIZE(stored, VARHDRSZ + STORED_KEY_MAX);
-	memcpy(VARDATA(stored), VARDATA_ANY(key), STORED_KEY_MAX - DIGEST_BYTES);
-	memcpy(VARDATA(stored) + STORED_KEY_MAX - DIGEST_BYTES, VARDATA_ANY(digest), DIGEST_BYTES);
-	return PointerGetDatum(stored);
-}
 
 /* Begin a scan for the one row; returns it or NULL. The caller ends the scan. */
 static HeapTuple
-find(CatalogScan *scan, LOCKMODE mode, int32 pipeline_id, int32 table_id, Datum key)
+find(CatalogScan *scan, LOCKMODE mode, int32 pipeline_id, int32 table_id, bytea *key)
 {
 	ScanKeyData keys[3];
 
@@ -58,7 +31,8 @@ find(CatalogScan *scan, LOCKMODE mode, int32 pipeline_id, int32 table_id, Datum 
 				Int32GetDatum(pipeline_id));
 	ScanKeyInit(&keys[1], Anum_snapshot_deleted_table_id, BTEqualStrategyNumber, F_INT4EQ,
 				Int32GetDatum(table_id));
-	ScanKeyInit(&keys[2], Anum_snapshot_deleted_key, BTEqualStrategyNumber, F_BYTEAEQ, key);
+	ScanKeyInit(&keys[2], Anum_snapshot_deleted_key, BTEqualStrategyNumber, F_BYTEAEQ,
+				PointerGetDatum(key));
 	catalog_scan_begin_keys(scan, CATALOG_REL_SNAPSHOT_DELETED, mode, NULL, 3, keys);
 	return catalog_scan_next(scan);
 }
@@ -69,7 +43,7 @@ catalog_deleted_exists(int32 pipeline_id, int32 table_id, bytea *key)
 	CatalogScan scan;
 	bool		found;
 
-	found = HeapTupleIsValid(find(&scan, AccessShareLock, pipeline_id, table_id, stored_key(key)));
+	found = HeapTupleIsValid(find(&scan, AccessShareLock, pipeline_id, table_id, key));
 	catalog_scan_end(&scan);
 	return found;
 }
@@ -78,15 +52,14 @@ void
 catalog_deleted_add(int32 pipeline_id, int32 table_id, bytea *key)
 {
 	CatalogScan scan;
-	Datum		stored = stored_key(key);
 	Datum		values[Natts_snapshot_deleted];
 	bool		nulls[Natts_snapshot_deleted] = {0};
 
-	if (!HeapTupleIsValid(find(&scan, RowExclusiveLock, pipeline_id, table_id, stored)))
+	if (!HeapTupleIsValid(find(&scan, RowExclusiveLock, pipeline_id, table_id, key)))
 	{
 		values[Anum_snapshot_deleted_pipeline_id - 1] = Int32GetDatum(pipeline_id);
 		values[Anum_snapshot_deleted_table_id - 1] = Int32GetDatum(table_id);
-		values[Anum_snapshot_deleted_key - 1] = stored;
+		values[Anum_snapshot_deleted_key - 1] = PointerGetDatum(key);
 		catalog_tuple_insert(scan.rel, values, nulls);
 	}
 	catalog_scan_end(&scan);
@@ -98,7 +71,7 @@ catalog_deleted_remove(int32 pipeline_id, int32 table_id, bytea *key)
 	CatalogScan scan;
 	HeapTuple	tuple;
 
-	tuple = find(&scan, RowExclusiveLock, pipeline_id, table_id, stored_key(key));
+	tuple = find(&scan, RowExclusiveLock, pipeline_id, table_id, key);
 	if (HeapTupleIsValid(tuple))
 		catalog_tuple_delete(scan.rel, tuple);
 	catalog_scan_end(&scan);

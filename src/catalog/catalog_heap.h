@@ -32,10 +32,11 @@ typedef enum CatalogRelation
 	CATALOG_REL_PIPELINE_TABLE,
 	CATALOG_REL_TABLE_STATE,
 	CATALOG_REL_SNAPSHOT_CHUNK,
-	CATALOG_REL_SNAPSHOT_DELETED
+	CATALOG_REL_SNAPSHOT_DELETED,
+	CATALOG_REL_PREPARED_XID
 } CatalogRelation;
 
-#define CATALOG_RELATIONS 6
+#define CATALOG_RELATIONS 7
 
 /* Column numbers, as in the install script. */
 enum
@@ -122,6 +123,14 @@ enum
 	Anum_snapshot_deleted_table_id,
 	Anum_snapshot_deleted_key,
 	Natts_snapshot_deleted = Anum_snapshot_deleted_key
+};
+
+enum
+{
+	Anum_prepared_xid_pipeline_id = 1,
+	Anum_prepared_xid_xid,
+	Anum_prepared_xid_position,
+	Natts_prepared_xid = Anum_prepared_xid_position
 };
 
 /* OID of the table; throws when the extension is not in this database. */

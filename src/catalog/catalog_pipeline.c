@@ -263,6 +263,7 @@ catalog_pipeline_delete(const CatalogPipeline *pipeline)
 	int32		id = pipeline->id;
 
 	catalog_lock_state(id);
+	catalog_delete_rows(CATALOG_REL_PREPARED_XID, 1, &id);
 	catalog_delete_rows(CATALOG_REL_SNAPSHOT_DELETED, 1, &id);
 	catalog_delete_rows(CATALOG_REL_SNAPSHOT_CHUNK, 1, &id);
 	catalog_delete_rows(CATALOG_REL_TABLE_STATE, 1, &id);

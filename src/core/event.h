@@ -69,6 +69,12 @@ typedef struct CdcStatement
 	bool		in_transaction;
 } CdcStatement;
 
+/*
+ * Name of an XA transaction as the servers write it into their logs:
+ * X'6731',X'6231',7. Both parts have at most 64 bytes.
+ */
+#define CDC_XID_TEXT_MAX 276
+
 typedef enum CdcEventKind
 {
 	CDC_EVENT_BEGIN = 1,
@@ -93,6 +99,7 @@ typedef struct CdcEvent
 	int64_t		source_time_us; /* when the source wrote it, microseconds since 1970; 0 unknown */
 	CdcChange	change;			/* CHANGE */
 	CdcStatement statement;		/* STATEMENT */
+	char		xid[CDC_XID_TEXT_MAX];	/* PREPARE */
 } CdcEvent;
 
 #endif							/* CDC_CORE_EVENT_H */

@@ -312,6 +312,25 @@ set_control(DdlParser *p, DdlKind kind, const char *verb)
 	p->out->certain = true;
 }
 
+/* All that follows, as it stands there. */
+static void
+read_xid(DdlParser *p)
+{
+	const char *from = ddl_current(p)->text;
+	const char *end = p->lexer.end;
+
+	if (ddl_at_end(p))
+		return;
+	while (end > from && (end[-1] == ' ' || end[-1] == ';'))
+		end--;
+	p->out->xid = cdc_arena_strndup(p->arena, from, (size_t) (end - from));
+	if (p->out->xid == NULL)
+	{
+		p->out->xid = "";
+		p->nomem = true;
+	}
+}
+
 static void
 read_xa(DdlParser *p)
 {
@@ -322,9 +341,15 @@ read_xa(DdlParser *p)
 	else if (ddl_accept_word(p, "PREPARE"))
 		set_control(p, DDL_XA_PREPARE, "XA PREPARE");
 	else if (ddl_accept_word(p, "COMMIT"))
+	{
 		set_control(p, DDL_XA_COMMIT, "XA COMMIT");
+		read_xid(p);
+	}
 	else if (ddl_accept_word(p, "ROLLBACK"))
+	{
 		set_control(p, DDL_XA_ROLLBACK, "XA ROLLBACK");
+		read_xid(p);
+	}
 	else if (ddl_at_word(p, "RECOVER"))
 		ddl_set_harmless(p, "XA RECOVER");
 	else
@@ -491,6 +516,7 @@ ddl_statement_read(const char *text, size_t len, const char *default_schema,
 		return CDC_NOMEM;
 	ddl_lexer_init(&p.lexer, text, len, sql_mode);
 	out->verb = "";
+	out->xid = "";
 	read_statement(&p);
 	out->tables = p.tables;
 	return p.nomem ? CDC_NOMEM : CDC_OK;

@@ -64,6 +64,7 @@ typedef struct DdlStatement
 	bool		or_replace;		/* CREATE OR REPLACE TABLE */
 	uint32_t	ntables;
 	const DdlTableName *tables;
+	const char *xid;			/* XA COMMIT and XA ROLLBACK: the text behind; else "" */
 } DdlStatement;
 
 /* Only CDC_OK or CDC_NOMEM. Results live in the arena. */

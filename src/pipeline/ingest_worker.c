@@ -40,6 +40,7 @@ typedef struct Ingest
 	Apply	   *apply;
 	CdcSource  *source;
 	int			pending;		/* tables not handed over yet */
+	uint64		stops_seen;		/* of apply_stop_count, when tables were last counted */
 	bool		healthy;		/* failures were forgotten */
 	bool		said_state;		/* the pipeline's state was written since the source was opened */
 	TimestampTz handed_over_at; /* last look */
@@ -124,6 +125,7 @@ check_tables_left(Ingest *ingest)
 	int			pending;
 	int			stopped;
 
+	ingest->stops_seen = apply_stop_count(ingest->apply);
 	apply_count_tables(ingest->apply, &total, &pending, &stopped);
 	ingest->pending = pending;
 	if (stopped == total)
@@ -197,16 +199,25 @@ follow(Ingest *ingest)
 			if (!wait)
 				ingest->event_at = now;
 			apply_flush(ingest->apply, ingest->pending > 0);
-			ingest->idle_at = now;
+			if (!apply_in_transaction(ingest->apply))
+				ingest->idle_at = now;
 			wait = true;
 		}
 
 		cdc_source_ack(ingest->source, &apply_durable(ingest->apply)->position);
-		if (!ingest->said_state)
-			say_state(ingest);
-		if (ingest->pending > 0 && !IsTransactionState() &&
-			TimestampDifferenceExceeds(ingest->handed_over_at, now, HAND_OVER_WAIT_MS))
-			hand_over(ingest, now);
+		if (apply_stop_count(ingest->apply) != ingest->stops_seen)
+		{
+			check_tables_left(ingest);
+			ingest->said_state = false;
+		}
+		if (!IsTransactionState())	/* else a source transaction is half way through */
+		{
+			if (!ingest->said_state)
+				say_state(ingest);
+			if (ingest->pending > 0 &&
+				TimestampDifferenceExceeds(ingest->handed_over_at, now, HAND_OVER_WAIT_MS))
+				hand_over(ingest, now);
+		}
 		publish(ingest);
 	}
 }

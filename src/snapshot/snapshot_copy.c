@@ -190,6 +190,33 @@ first_limit(const SnapshotCopy *copy, const CdcTableDef *def)
 	return Max(Min(rows, copy->max_rows), Min(copy->max_rows, 100));
 }
 
+/* What a table's declared definition says about copying it; copy->table is set. Throws when there is none. */
+static void
+take_definition(SnapshotCopy *copy, Datum definition)
+{
+	CopyTable  *table = copy->table;
+
+	if (definition == (Datum) 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("definition of source table \"%s.%s\" is missing",
+						table->source_schema, table->source_table),
+				 errdetail("The table's row in cdc_bridge.table_state has none."),
+				 errhint("Drop the target table, then use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+
+	table->def = schema_def_from_jsonb(definition);
+	table->nkey = (int) table->def->nkey;
+	table->key = palloc0(sizeof(int) * Max(table->nkey, 1));
+	for (uint32 i = 0; i < table->def->ncolumns; i++)
+	{
+		uint16		part = table->def->columns[i].key_part;
+
+		if (part >= 1 && part <= table->nkey)
+			table->key[part - 1] = (int) i;
+	}
+	table->limit = first_limit(copy, table->def);
+}
+
 /* Take up the first table in SNAPSHOT, where the ledger says; false when there is none. */
 static bool
 choose_table(SnapshotCopy *copy)
@@ -220,17 +247,7 @@ choose_table(SnapshotCopy *copy)
 		table->target = from->target;
 		table->source_schema = pstrdup(from->source_schema);
 		table->source_table = pstrdup(from->source_table);
-		table->def = schema_def_from_jsonb(from->definition);
-		table->nkey = (int) table->def->nkey;
-		table->key = palloc0(sizeof(int) * Max(table->nkey, 1));
-		for (uint32 i = 0; i < table->def->ncolumns; i++)
-		{
-			uint16		part = table->def->columns[i].key_part;
-
-			if (part >= 1 && part <= table->nkey)
-				table->key[part - 1] = (int) i;
-		}
-		table->limit = first_limit(copy, table->def);
+		take_definition(copy, from->definition);
 
 		last = catalog_chunk_last(copy->pipeline_id, table->table_id, table->generation, &table->rows_total);
 		if (last != NULL)
@@ -641,17 +658,14 @@ bool
 snapshot_step(SnapshotCopy *copy)
 {
 	MemoryContext caller = MemoryContextSwitchTo(copy->step_cxt);
+	volatile bool found = true;
 
 	MemoryContextReset(copy->step_cxt);
-	if (copy->table == NULL && !choose_table(copy))
-	{
-		MemoryContextSwitchTo(caller);
-		return false;
-	}
-
 	PG_TRY();
 	{
-		copy_step(copy);
+		found = copy->table != NULL || choose_table(copy);
+		if (found)
+			copy_step(copy);
 	}
 	PG_CATCH();
 	{
@@ -675,5 +689,5 @@ snapshot_step(SnapshotCopy *copy)
 	PG_END_TRY();
 
 	MemoryContextSwitchTo(caller);
-	return true;
+	return found;
 }

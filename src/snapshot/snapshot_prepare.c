@@ -13,11 +13,6 @@
  *	  Each target is made in a subtransaction of its own: one table that cannot
  *	  be mirrored comes out STOPPED with the reason and the others go on.
  *
- *	  An XA transaction that was prepared before the mark and is committed after
- *	  it would be in nobody's hands: its rows are below the mark in the log, but
- *	  not visible to a chunk read early. So the mark has to be read while nothing
- *	  is prepared, as far as the source lets us look.
- *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
  */
@@ -38,11 +33,6 @@
 #include "mysql/mysql_server.h"
 #include "schema/table.h"
 #include "snapshot/snapshot.h"
-#include "util/util_wait.h"
-
-/* How long to wait for a moment without prepared XA transactions, in steps. */
-#define XA_WAIT_STEPS 100
-#define XA_WAIT_STEP_MS 100
 
 /* A source table on its way into the catalog. */
 typedef struct Candidate
@@ -81,60 +71,6 @@ make_error(int sqlstate, char *message, char *detail, char *hint)
 }
 
 /* ------------------------------------------------------- talk with the source */
-
-/* Is an XA transaction prepared on the source? False also when it does not tell. */
-static bool
-source_has_prepared(MysqlSession *session, const MysqlServerInfo *info)
-{
-	MemoryContext cxt = CurrentMemoryContext;
-	volatile bool found = false;
-
-	PG_TRY();
-	{
-		MysqlRow	row;
-
-		mysql_session_query(session, "XA RECOVER");
-		found = mysql_session_fetch(session, &row);
-		mysql_session_drain(session);
-	}
-	PG_CATCH();
-	{
-		ErrorData  *edata;
-
-		MemoryContextSwitchTo(cxt);
-		edata = CopyErrorData();
-		FlushErrorState();
-		if (mysql_session_last_errno(session) == 0)
-			ReThrowError(edata);
-		/* MySQL wants XA_RECOVER_ADMIN for it, which is not asked for */
-		ereport(DEBUG1,
-				(errmsg_internal("source does not show prepared XA transactions: %s", edata->message)));
-	}
-	PG_END_TRY();
-	return found;
-}
-
-/* Read the start mark at a moment when nothing is prepared. */
-static void
-read_start_mark(Prepare *p, MysqlSession *session)
-{
-	for (int i = 0; i < XA_WAIT_STEPS; i++)
-	{
-		if (!source_has_prepared(session, p->info))
-		{
-			mysql_server_start_mark(session, p->info, &p->position, &p->gtids);
-			if (!source_has_prepared(session, p->info))
-				return;
-		}
-		util_wait(PGINVALID_SOCKET, XA_WAIT_STEP_MS, UTIL_WAIT_SOURCE_READ);
-	}
-
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_IN_USE),
-			 errmsg("the source has prepared XA transactions"),
-			 errdetail("A snapshot can begin only while none is prepared."),
-			 errhint("XA RECOVER on the source lists them; commit or roll back what was left behind.")));
-}
 
 static void
 read_tables(Prepare *p, MysqlSession *session)
@@ -413,7 +349,7 @@ snapshot_prepare(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint,
 
 	session = mysql_session_open(endpoint); /* closed with cxt when something throws */
 	p.info = mysql_server_info(session);
-	read_start_mark(&p, session);
+	mysql_server_start_mark(session, p.info, &p.position, &p.gtids);
 	read_tables(&p, session);
 	mysql_session_close(session);
 

@@ -21,6 +21,9 @@
  *	  first event shows it. The open transaction is then rolled back, and that
  *	  event waits in "held" for the following call.
  *
+ *	  MariaDB leaves such a file as it is, and when its end is half an event it
+ *	  refuses to read on; see step_over_torn_end. MySQL cuts its file (9.7).
+ *
  *	  After a start from GTIDs the server leaves out what we have, but positions
  *	  before the end of the log at that moment do not stand for that: below
  *	  "quiet_below" no HEARTBEAT is passed on.
@@ -49,6 +52,12 @@
 /* At most one HEARTBEAT in this time, unless the file changes. */
 #define HEARTBEAT_PAUSE 200		/* ms */
 
+/* "Could not read the binary log", whatever the reason. */
+#define SERVER_ERROR_BINLOG 1236
+
+/* Where the first event of a file stands. */
+#define FIRST_OFFSET 4
+
 /* The clock is read once per so many events that give nothing to the caller. */
 #define SILENT_EVENTS 256
 
@@ -76,6 +85,10 @@ typedef struct SourceMysql
 
 	bool		has_held;
 	BinlogEvent held;
+
+	/* since the stream was opened */
+	char		log_file[CDC_FILE_NAME_MAX + 1];	/* the events come from; "" not known yet */
+	bool		any_group;		/* a group of that server's was read */
 
 	/* what was passed on last */
 	CdcPosition last_position;
@@ -160,6 +173,8 @@ source_mysql_open(CdcSource *base, const CdcSourceStart *start)
 	source->have_gtid = false;
 	source->ignore_group = false;
 	source->has_held = false;
+	source->log_file[0] = '\0';
+	source->any_group = false;
 	source->last_heartbeat = 0;
 	memset(&source->quiet_below, 0, sizeof(source->quiet_below));
 
@@ -395,6 +410,7 @@ handle_gtid(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
 	source->gtid = from->u.gtid;
 	source->group_start = from->start;
 	source->have_gtid = true;
+	source->any_group = true;
 	if (source->info->flavor != MYSQL_FLAVOR_MARIADB)
 		return false;
 	if (flags & (BINLOG_GTID_START_ALTER | BINLOG_GTID_ROLLBACK_ALTER))
@@ -465,11 +481,15 @@ handle_event(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
 		case BINLOG_XA_PREPARE:
 			if (!source->in_transaction)
 				return false;
-			return emit_end(source, from->u.xa_prepare.one_phase ? CDC_EVENT_COMMIT : CDC_EVENT_PREPARE,
-							from, event);
+			if (from->u.xa_prepare.one_phase)
+				return emit_end(source, CDC_EVENT_COMMIT, from, event);
+			strcpy(event->xid, from->u.xa_prepare.xid); /* both have CDC_XID_TEXT_MAX bytes */
+			return emit_end(source, CDC_EVENT_PREPARE, from, event);
 
 		case BINLOG_ROTATE:
 		case BINLOG_FORMAT:
+			if (from->kind == BINLOG_ROTATE)
+				strcpy(source->log_file, from->u.rotate.file);
 			if (source->in_transaction)
 				return emit_broken_off(source, from, event);
 			forget_group(source);
@@ -495,6 +515,92 @@ handle_event(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
 	return false;
 }
 
+/* ---- a log that ends inside an event ---- */
+
+/* Did the server refuse to read on because a file that we have read from ends inside an event? */
+static bool
+is_torn_end(const SourceMysql *source, const ErrorData *edata)
+{
+	return source->info->flavor == MYSQL_FLAVOR_MARIADB && source->any_group && source->log_file[0] != '\0' &&
+		mysql_session_last_errno(source->session) == SERVER_ERROR_BINLOG &&
+		edata->detail != NULL && strstr(edata->detail, "truncated in the middle of event") != NULL;
+}
+
+/*
+ * MariaDB died while it wrote the end of its file, and will never read behind
+ * it; a replica would have to be sent to the next file by hand. What was being
+ * written was not committed, so the open group is rolled back and the next file
+ * opened.
+ *
+ * That is certain only if the log was synced at each commit: otherwise a crash of
+ * the whole machine may have taken groups from the log that the engine kept, and
+ * the half event is the one trace of it. Then the error is thrown.
+ */
+static void
+step_over_torn_end(SourceMysql *source, ErrorData *edata, CdcEvent *event)
+{
+	MysqlSession *session = mysql_session_open(source->endpoint);
+	const char *sync = mysql_session_scalar(session, "SELECT @@global.sync_binlog");
+	char	   *next = source_start_next_file(session, source->log_file);
+	char	   *file = pstrdup(source->log_file);
+	CdcSourceStart start = {.identity = pstrdup(source->info->identity)};
+	const BinlogEvent nothing = {0};
+	bool		inside = source->in_transaction;
+
+	mysql_session_close(session);
+	if (next == NULL)
+		ReThrowError(edata);
+	if (sync == NULL || strcmp(sync, "1") != 0)
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_POSITION_LOST),
+				 errmsg("binary log of source server \"%s\" breaks off in the middle of an event",
+						source->endpoint->server_name),
+				 errdetail("Its file \"%s\" ends so since the server crashed. With sync_binlog = %s the log may lack transactions that the tables have.",
+						   file, sync ? sync : "unknown"),
+				 errhint("Run SET GLOBAL sync_binlog = 1 on the source, and set it in its configuration. Then drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+
+	snprintf(start.position.file, sizeof(start.position.file), "%s", next);
+	start.position.offset = FIRST_OFFSET;
+	source_mysql_open(&source->base, &start);
+	ereport(LOG,
+			(errmsg("binary log of source server \"%s\" breaks off in the middle of an event",
+					source->endpoint->server_name),
+			 errdetail("The server crashed while it wrote the end of \"%s\"; reading goes on in \"%s\".", file, next)));
+
+	start_event(event, inside ? CDC_EVENT_ROLLBACK : CDC_EVENT_HEARTBEAT, &nothing);
+	event->position = start.position;
+}
+
+/* Like mysql_session_packet; true when *event is filled instead, because a torn end was stepped over. */
+static bool
+next_packet(SourceMysql *source, int timeout_ms, const uint8 **data, size_t *len,
+			MysqlPacketResult *result, CdcEvent *event)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	ErrorData  *volatile torn = NULL;
+
+	PG_TRY();
+	{
+		*result = mysql_session_packet(source->session, timeout_ms, data, len);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(cxt);
+		edata = CopyErrorData();
+		if (!is_torn_end(source, edata))
+			PG_RE_THROW();
+		FlushErrorState();
+		torn = edata;
+	}
+	PG_END_TRY();
+	if (torn == NULL)
+		return false;
+	step_over_torn_end(source, torn, event);
+	return true;
+}
+
 static CdcSourceResult
 source_mysql_next(CdcSource *base, int timeout_ms, CdcEvent *event)
 {
@@ -509,6 +615,7 @@ source_mysql_next(CdcSource *base, int timeout_ms, CdcEvent *event)
 		CdcStatus	status;
 		const uint8 *data;
 		size_t		len;
+		MysqlPacketResult packet;
 
 		if (source->has_held)
 		{
@@ -535,7 +642,9 @@ source_mysql_next(CdcSource *base, int timeout_ms, CdcEvent *event)
 			else if (TimestampDifferenceExceeds(started, GetCurrentTimestamp(), timeout_ms))
 				return CDC_SOURCE_TIMEOUT;
 		}
-		if (mysql_session_packet(source->session, timeout_ms, &data, &len) == MYSQL_PACKET_TIMEOUT)
+		if (next_packet(source, timeout_ms, &data, &len, &packet, event))
+			return CDC_SOURCE_EVENT;
+		if (packet == MYSQL_PACKET_TIMEOUT)
 			return CDC_SOURCE_TIMEOUT;
 		if (binlog_reader_feed(source->reader, data, len) != CDC_OK)
 			util_throw(binlog_reader_error(source->reader), "could not decode the binary log");

@@ -111,6 +111,27 @@ check_position(MysqlSession *session, const CdcPosition *position)
 			 errhint("Drop the pipeline with cdc_drop_pipeline() and start it anew.")));
 }
 
+/* Name of the binary log file that follows on the server, palloc'd; NULL when there is none. */
+char *
+source_start_next_file(MysqlSession *session, const char *file)
+{
+	bool		found = false;
+	char	   *next = NULL;
+	MysqlRow	row;
+
+	mysql_session_query(session, "SHOW BINARY LOGS");
+	while (mysql_session_fetch(session, &row))
+	{
+		const char *name = row.values[0] ? row.values[0] : "";
+
+		if (found && next == NULL)
+			next = pstrdup(name);
+		else if (strcmp(name, file) == 0)
+			found = true;
+	}
+	return next;
+}
+
 static void
 throw_nomem(void)
 {

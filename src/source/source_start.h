@@ -26,4 +26,6 @@ extern void source_start_check_identity(const MysqlEndpoint *endpoint, const Mys
 extern void source_start_plan(MysqlSession *session, const MysqlServerInfo *info, const CdcSourceStart *start,
 							  MysqlDump *dump, CdcPosition *quiet_below);
 
+extern char *source_start_next_file(MysqlSession *session, const char *file);
+
 #endif							/* CDC_SOURCE_START_H */

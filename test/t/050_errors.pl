@@ -1,11 +1,10 @@
 # What can be wrong at the source: each case is told in the view with a message, a detail or hint and an SQLSTATE, and where it
 # can be mended the pipeline comes back by itself.
-# cells: mariadb-15 mysql-18
 
 use strict;
 use warnings;
 
-use CdcBridge::Env qw(free_port);
+use CdcBridge::Env qw(free_port poll_until);
 use CdcBridge::Pipeline;
 use CdcBridge::Postgres;
 use CdcBridge::Source;
@@ -88,7 +87,7 @@ $source->sql('create database shop', 'create table shop.t (id int primary key, v
 	my $pipeline = pipeline_for($source, mapping => { username => 'reader', password => 'reader-secret' });
 	like($postgres->psql("select string_agg(hint, ' ') from cdc_check('$pipeline->{server}') where status = 'error'"), qr/GRANT.*REPLICATION SLAVE/is,
 		'missing privilege: the check prints the GRANT to paste');
-	fails_with('missing privilege', $pipeline, qr/privilege/i, qr/GRANT/i);
+	fails_with('missing privilege', $pipeline, qr/does not let the user/, qr/GRANT REPLICATION SLAVE/, qr/'reader'/);
 	$source->sql(q{grant select, replication slave, replication client on *.* to 'reader'@'%'});
 	comes_back('missing privilege', $pipeline);
 	$pipeline->stop->drop;
@@ -122,10 +121,12 @@ $source->sql('create database shop', 'create table shop.t (id int primary key, v
 	$pipeline->stop;
 	$source->sql("insert into shop.t values (10, 'lost from the log')", 'flush binary logs', "insert into shop.t values (11, 'x')", 'flush binary logs');
 	my ($file) = $source->binlog_position;
-	$source->sql("purge binary logs to '$file'");
+	# a file that the stopped pipeline's dump thread has open is kept until the server notices that nobody reads
+	poll_until(sub { $source->sql("purge binary logs to '$file'"); return ($source->query_rows('show binary logs'))[0][0] eq $file; }, 60)
+	  or die "the source keeps its log files\n";
 	$pipeline->start;
-	eval { $pipeline->wait_for_status('last_error', qr/no longer has the position/) } or diag($@);
-	like($pipeline->status('last_error'), qr/no longer has the position of pipeline/, 'purged log: the error is named');
+	eval { $pipeline->wait_for_status('last_error', qr/no longer has the/) } or diag($@);
+	like($pipeline->status('last_error'), qr/no longer has the (wanted )?position/, 'purged log: the error is named');
 	like($pipeline->status('last_error_detail'), qr/\w+\.\d+/, 'purged log: the detail names files');
 	isnt($pipeline->status('last_error_hint'), '', 'purged log: there is a hint');
 	unlike($pipeline->status('last_error_hint'), qr/cdc_resync_table|cdc_set_position/, 'purged log: the hint names no function that is not built');

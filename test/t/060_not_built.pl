@@ -1,6 +1,5 @@
 # What is not built yet stops the table it concerns, with a named state and a hint, before anything of it is applied; the other
 # tables go on.
-# cells: mariadb-15 mysql-18
 
 use strict;
 use warnings;

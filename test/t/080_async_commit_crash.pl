@@ -20,13 +20,14 @@ $source->sql('create table shop.big (id int primary key, v varchar(100))');
 my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres)->setup->start;
 $pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
 
-# 1. A batch that an error undoes: a trigger here refuses one row, and fires for the worker too.
+# 1. A batch that an error undoes: a trigger here refuses one row for now, with an error of the kind that passes by itself, so that
+# the pipeline tries again. It fires for the worker too.
 $postgres->psql(<<'SQL');
 create table public.gate (shut boolean);
 insert into public.gate values (true);
 create function public.refuse() returns trigger language plpgsql as $$
 begin
-  if new.n = 424242 and (select shut from public.gate) then raise exception 'not yet'; end if;
+  if new.n = 424242 and (select shut from public.gate) then raise exception 'not yet' using errcode = 'lock_not_available'; end if;
   return new;
 end $$;
 create trigger refuse before insert or update on shop.hot_int for each row execute function public.refuse();

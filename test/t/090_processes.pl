@@ -1,6 +1,5 @@
 # Workers are good citizens: pg_terminate_backend stops any of them within a second, whatever it waits in, and it comes back; a
 # database can be dropped, renamed and copied while pipelines run in it; roles see what is theirs; nothing is left over.
-# cells: mariadb-15 mysql-18
 
 use strict;
 use warnings;

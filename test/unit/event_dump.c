@@ -351,7 +351,8 @@ dump_event(const BinlogEvent *event, CdcArena *arena, CdcBuf *out)
 			cdc_buf_printf(out, "%llu", (unsigned long long) event->u.xid.xid);
 			break;
 		case BINLOG_XA_PREPARE:
-			cdc_buf_add_str(out, event->u.xa_prepare.one_phase ? "one-phase" : "two-phase");
+			cdc_buf_printf(out, "%s %s", event->u.xa_prepare.one_phase ? "one-phase" : "two-phase",
+			               event->u.xa_prepare.xid);
 			break;
 		case BINLOG_INCIDENT:
 		case BINLOG_OTHER:

@@ -322,8 +322,22 @@ test_queries(void)
 	is_strn(event.u.query.text, event.u.query.len, "LOAD", "its text");
 	is_int(feed_hex(EV_XA_PREPARE, 0, 0, "01 01000000 01000000 00000000 61"), CDC_OK, "XA_PREPARE");
 	ok(event.u.xa_prepare.one_phase, "one phase");
+	is_str(event.u.xa_prepare.xid, "X'61',X'',1", "its xid");
+	is_int(feed_hex(EV_XA_PREPARE, 0, 0, "00 ffffffff 02000000 01000000 00fa 5c"), CDC_OK,
+	       "XA_PREPARE of two phases");
+	ok(!event.u.xa_prepare.one_phase, "is told");
+	is_str(event.u.xa_prepare.xid, "X'00fa',X'5c',4294967295", "any bytes, largest format");
 	is_int(feed_hex(EV_QUERY, 0, 0, "01000000 00000000 05 0000 0000 7479"), CDC_TRUNCATED,
 	       "schema longer than the event");
+
+	start(4);
+	feed_format(false, 0);
+	is_int(feed_hex(EV_XA_PREPARE, 0, 0, "00 01000000 41000000 00000000 61"), CDC_MALFORMED,
+	       "XA_PREPARE with too long an xid");
+	start(4);
+	feed_format(false, 0);
+	is_int(feed_hex(EV_XA_PREPARE, 0, 0, "00 01000000 02000000 01000000 6161"), CDC_TRUNCATED,
+	       "XA_PREPARE that ends within its xid");
 }
 
 static void

@@ -42,6 +42,8 @@ show(CdcBuf *out, const char *text, size_t len, uint64_t sql_mode)
 		cdc_buf_printf(out, "%s%s%s%s%s%s", kind_names[statement.kind], statement.certain ? "" : " ?",
 					   statement.changes_shape ? " shape" : "", statement.is_temporary ? " temporary" : "",
 					   statement.if_not_exists ? " if-not-exists" : "", statement.or_replace ? " or-replace" : "");
+		if (statement.xid[0] != '\0')
+			cdc_buf_printf(out, " %s", statement.xid);
 		for (uint32_t i = 0; i < statement.ntables; i++)
 			cdc_buf_printf(out, " %s.%s", statement.tables[i].schema, statement.tables[i].name);
 	}
@@ -95,8 +97,10 @@ test_control(void)
 	check("XA START X'6731',X'6231',7", "xa-start");
 	check("XA END X'6731',X'6231',7", "xa-end");
 	check("XA PREPARE X'6731'", "xa-prepare");
-	check("XA COMMIT X'6731',X'6231',7", "xa-commit");
-	check("XA ROLLBACK X'6733',X'',1", "xa-rollback");
+	check("XA COMMIT X'6731',X'6231',7", "xa-commit X'6731',X'6231',7");
+	check("XA ROLLBACK X'6733',X'',1", "xa-rollback X'6733',X'',1");
+	check("XA COMMIT X'6731',X'',1 ; ", "xa-commit X'6731',X'',1");
+	check("XA COMMIT", "xa-commit");
 	check("beginning", "unknown ?");
 }
 

@@ -87,13 +87,13 @@ sub fill_shop
 		"insert into shop.address select n + 1, elt(k, 'billing', 'shipping', 'other'), concat(n, ' Long Street'), concat('City ', n % 500), "
 		  . "lpad(n % 100000, 5, '0'), elt(1 + n % 3, 'DE', 'GB', 'TR') from helper.n "
 		  . "cross join (select 1 k union all select 2 union all select 3) k where n < $customers and (k = 1 or n % k = 0)",
-		"insert into shop.product select concat('SKU-', lpad(n, 7, '0')), concat('Product ', n), repeat(md5(n), 1 + n % 4), n % 9999 / 100 + 1, "
-		  . "if(n % 10 = 0, null, n / 7), n % 1000, n % 8, unhex(md5(n)) from helper.n where n < $products",
+		"insert into shop.product select concat('SKU-', lpad(n, 7, '0')), concat('Product ', n), repeat(sha2(n, 256), 1 + n % 4), n % 9999 / 100 + 1, "
+		  . "if(n % 10 = 0, null, n / 7), n % 1000, n % 8, unhex(sha2(n, 256)) from helper.n where n < $products",
 		"insert into shop.orders select n + 1, 1 + n % $customers, 1 + n % 4, (n % 1000000) / 7, if(n % 3 = 0, null, concat('note ', n)), "
 		  . "date_add('2024-01-01', interval n * 1234567 microsecond) from helper.n",
 		"insert into shop.order_item select n + 1, k, concat('SKU-', lpad((n * 13 + k) % $products, 7, '0')), 1 + n % 9, n % 9999 / 100 + 1 "
 		  . "from helper.n cross join (select 1 k union all select 2) k",
-		"insert into shop.payment select unhex(md5(concat('p', n))), n + 1, 1 + n % 3, (n % 1000000) / 7, n % 100 / 8, "
+		"insert into shop.payment select unhex(left(sha2(concat('p', n), 256), 32)), n + 1, 1 + n % 3, (n % 1000000) / 7, n % 100 / 8, "
 		  . "date_add('2024-01-01', interval n % 800 day), sec_to_time(n % 86400), 2020 + n % 10 from helper.n where n % 5 <> 0",
 		'drop table helper.n');
 	return $source;
@@ -126,7 +126,7 @@ sub change_shop
 		sub { $dbh->do("update shop.orders set id = id + 1000003 where id = $order"); },
 		sub { $dbh->do("update shop.address set kind = 'other', city = 'Köln' where customer_id = $customer and kind = 'shipping'"); },
 		sub { $dbh->do("delete from shop.address where customer_id = $customer and kind = 'other'"); },
-		sub { $dbh->do("insert into shop.payment values (unhex(md5('$unique')), $order, 'card', rand() * 100, rand(), current_date, current_time, 2026)"); },
+		sub { $dbh->do("insert into shop.payment values (unhex(left(sha2('$unique', 256), 32)), $order, 'card', rand() * 100, rand(), current_date, current_time, 2026)"); },
 		sub { $dbh->do("update shop.payment set fee = fee * 1.1 where order_id = $order"); },
 	);
 	_transaction($dbh, map { pick(@changes) } 1 .. 1 + int(rand(4)));
