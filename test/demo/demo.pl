@@ -93,15 +93,19 @@ sub redraw
 
 say_step('Snapshot:  SELECT * FROM pg_stat_cdc_snapshot');
 $start = time();
+my $drawn = 0;
+my $progress = q{select format('%-12s %-9s %s %6s %% %9s rows', source_table, state, bar, percent, rows_copied) from pg_stat_cdc_snapshot order by source_table};
 my $done = poll_until(sub {
-	my $text = $postgres->psql(q{select format('%-12s %-9s %s %6s %% %9s rows', source_table, state, bar, percent, rows_copied) from pg_stat_cdc_snapshot order by source_table});
-	redraw($text) if $terminal || $text =~ /\S/;
-	poll_until(sub { return 0 }, $terminal ? 0.2 : 1) ;
+	my $text = $postgres->psql($progress);
+	# at a terminal it moves, elsewhere a picture each second is enough
+	if ($text ne '' && ($terminal || time() - $drawn > 1)) { redraw($text); $drawn = time(); }
 	die $pipeline->status('last_error') . "\n" . $pipeline->describe if $pipeline->state eq 'failed';
 	return $postgres->psql(q{select count(*) = 6 and bool_and(state = 'streaming') from pg_stat_cdc_table}) eq 't';
 }, 600);
 die "the snapshot did not end\n" . $pipeline->describe unless $done;
-printf "%d rows in %.1f s, while the shop was open\n", $postgres->psql('select sum(rows_copied) from pg_stat_cdc_snapshot'), time() - $start;
+my $seconds = time() - $start;
+redraw($postgres->psql($progress));
+printf "%d rows in %.1f s, while the shop was open\n", $postgres->psql('select sum(rows_copied) from pg_stat_cdc_snapshot'), $seconds;
 
 say_step("Stream, for $watch seconds:  SELECT * FROM pg_stat_cdc_pipeline");
 $lines_before = 0;

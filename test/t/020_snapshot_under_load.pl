@@ -18,7 +18,7 @@ create_shop($source);
 fill_shop($source, $rows);
 create_hot($source, 40);
 
-my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, options => '{"snapshot_chunk_rows": 500}')->setup;
+my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, options => '{"snapshot_chunk_rows": 20}')->setup;
 my $seed = $ENV{CDC_SEED} // time();
 note("seed $seed");
 $source->{seed} = $seed;
@@ -27,6 +27,8 @@ for my $round (1 .. 2)
 {
 	$source->start_writers(8, sub { my ($dbh, $number) = @_; $number % 2 ? change_hot($dbh, 40) : change_shop($dbh, $rows); });
 	$pipeline->start->wait_for_tables;
+	note(sprintf('round %d: %s rows in %s chunks, %s changes streamed', $round,
+			split(/\|/, $postgres->psql('select sum(rows_copied), sum(chunks) from pg_stat_cdc_snapshot')), $pipeline->status('changes')));
 	# some more changes after the hand-over
 	my ($file, $offset) = $source->binlog_position;
 	CdcBridge::Env::poll_until(sub { my ($f, $o) = $source->binlog_position; return $f ne $file || $o > $offset + 100_000; }, 10);

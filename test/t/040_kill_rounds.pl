@@ -16,7 +16,7 @@ use Time::HiRes qw(time);
 
 my $rounds = $ENV{CDC_TEST_ROUNDS} // 20;
 my $seed = $ENV{CDC_SEED} // int(time());
-my $rows = 3000;
+my $rows = 5000;
 diag("seed $seed, $rounds rounds (again: CDC_SEED=$seed)");
 
 my $source = CdcBridge::Source->new;
@@ -27,7 +27,7 @@ create_hot($source, 60);
 # small log files, so that positions cross from one to the next
 $source->sql('set global max_binlog_size = 1048576');
 
-my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, options => '{"snapshot_chunk_rows": 200}')->setup;
+my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, options => '{"snapshot_chunk_rows": 10}')->setup;
 srand($seed);
 
 my %kill = (
@@ -51,12 +51,13 @@ my %kill = (
 	source => sub { $source->kill9; $source->start; return ''; },
 );
 my @victims = sort keys %kill;
+my $in_snapshot = 0;
 
 for my $round (1 .. $rounds)
 {
 	my $fresh = $round % 3 == 1;
 	my $victim = $victims[ ($round + int(rand(2))) % @victims ];
-	my $wait = rand($fresh ? 1.5 : 1.0);
+	my $wait = rand($fresh ? 0.8 : 1.0);
 	$source->{seed} = $seed + $round;
 	$source->start_writers(3, sub { my ($dbh, $number) = @_; $number % 2 ? change_hot($dbh, 60) : change_shop($dbh, $rows); });
 	my $what = $fresh ? 'snapshot' : 'stream';
@@ -65,11 +66,15 @@ for my $round (1 .. $rounds)
 		{
 			$pipeline->stop->drop->drop_target if $round > 1;
 			$pipeline->start;
+			# from here on a snapshot runs; a short one, so that about every second kill meets it
+			poll_until(sub { return $pipeline->status('tables_snapshot') =~ /[1-9]/ }, 30);
 		}
 		# the random moment: here the passing of time is the point, there is nothing to poll for
 		poll_until(sub { return 0 }, $wait);
+		my $copying = $fresh ? $pipeline->status('tables_snapshot') : 0;
+		$in_snapshot++ if $copying;
 		my $note = $kill{$victim}->();
-		note(sprintf('round %d: %s, killed %s after %.2f s %s', $round, $what, $victim, $wait, $note));
+		note(sprintf('round %d: %s, %d tables being copied, killed %s after %.2f s %s', $round, $what, $copying, $victim, $wait, $note));
 		# and some writing after it
 		poll_until(sub { return 0 }, rand(0.5));
 		$source->stop_writers;
@@ -87,6 +92,9 @@ for my $round (1 .. $rounds)
 	diag("stopped at round $round of $rounds (again: CDC_SEED=$seed test/run tap 040)");
 	last;
 }
+
+diag("$in_snapshot kills met a running snapshot");
+cmp_ok($in_snapshot, '>', 0, 'some kill met a running snapshot') if $rounds >= 20;
 
 # what must not pile up
 is($postgres->psql("select count(*) <= 64 from pg_replication_origin"), 't', 'origins do not pile up');

@@ -85,7 +85,9 @@ sub _command
 {
 	my ($self) = @_;
 	my $dir = $self->{dir};
-	my @common = ("--port=$self->{port}", '--bind-address=127.0.0.1', "--socket=$dir/s.sock", "--pid-file=$dir/server.pid",
+	# a temporary folder of its own: a server that starts removes what looks left over in there, also when it is another's
+	make_path("$dir/tmp");
+	my @common = ("--tmpdir=$dir/tmp", "--port=$self->{port}", '--bind-address=127.0.0.1', "--socket=$dir/s.sock", "--pid-file=$dir/server.pid",
 		"--log-error=$dir/error.log", '--log-bin=bl', '--binlog-row-metadata=FULL', '--skip-name-resolve',
 		'--character-set-server=utf8mb4', '--innodb-buffer-pool-size=64M', '--sync-binlog=0',
 		'--innodb-flush-log-at-trx-commit=2', '--max-connections=100');
