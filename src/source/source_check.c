@@ -55,7 +55,7 @@ typedef struct CheckState
 static const char *const variable_names[] = {
 	"log_bin", "binlog_format", "binlog_row_image", "binlog_row_metadata", "binlog_row_value_options",
 	"gtid_mode", "enforce_gtid_consistency", "gtid_strict_mode", "server_id",
-	"binlog_expire_logs_seconds", "expire_logs_days", "log_replica_updates", "log_slave_updates",
+	"sync_binlog", "binlog_expire_logs_seconds", "expire_logs_days", "log_replica_updates", "log_slave_updates",
 	"replica_preserve_commit_order", "replica_parallel_workers",
 	"innodb_native_foreign_keys", "mysql56_temporal_format", "wsrep_on",
 };
@@ -300,6 +300,22 @@ check_retention(CheckState *state)
 			   psprintf("Binary logs are kept for %.1f days.", seconds / SECONDS_PER_DAY));
 }
 
+/* A log that is not flushed at each commit may lack, after a crash of the machine, what the tables have. */
+static void
+check_sync(CheckState *state)
+{
+	const char *value = variable_value(state, "sync_binlog");
+
+	if (value == NULL)
+		return;
+	if (strcmp(value, "1") == 0)
+		add_ok(state, "sync_binlog", "The server's sync_binlog is 1.");
+	else
+		add_warning(state, "sync_binlog",
+					psprintf("The server's sync_binlog is %s: after a crash its log may lack transactions that its tables have.", value),
+					"SET GLOBAL sync_binlog = 1;");
+}
+
 static void
 check_replica(CheckState *state)
 {
@@ -511,6 +527,7 @@ source_check_run(const SourceCheck *check)
 
 	init_state(&state, check);
 	check_essentials(&state);
+	check_sync(&state);
 	check_retention(&state);
 	check_odd_settings(&state);
 	check_tables(&state);

@@ -19,7 +19,8 @@ my $seed = $ENV{CDC_SEED} // int(time());
 my $rows = 5000;
 diag("seed $seed, $rounds rounds (again: CDC_SEED=$seed)");
 
-my $source = CdcBridge::Source->new;
+# a source that is killed and whose log is to be believed flushes it at each commit
+my $source = CdcBridge::Source->new(args => ['--sync-binlog=1']);
 my $postgres = CdcBridge::Postgres->new;
 create_shop($source);
 fill_shop($source, $rows);
