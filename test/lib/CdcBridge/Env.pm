@@ -159,6 +159,10 @@ sub with_template
 
 $SIG{$_} = sub { exit(130); } for qw(INT TERM HUP);
 
+# The runner's limit for one test as a whole, so that a test that hangs ends, in order, and the others run.
+$SIG{ALRM} = sub { warn "this test took longer than $ENV{CDC_TEST_LIMIT} s\n"; exit(124); };
+alarm($ENV{CDC_TEST_LIMIT}) if $ENV{CDC_TEST_LIMIT};
+
 END
 {
 	my $status = $?;
