@@ -33,7 +33,7 @@ srand($seed);
 
 my %kill = (
 	worker => sub {
-		my @workers = split(/\n/, $postgres->psql("select pid from pg_stat_activity where backend_type like 'cdc%' and backend_type not like '%launcher%'"));
+		my @workers = split(/\n/, $postgres->psql("select pid from pg_stat_activity where backend_type in ('cdc_bridge ingest worker', 'cdc_bridge snapshot worker')"));
 		return 'no worker was there' unless @workers;
 		$postgres->kill9_process($workers[ rand @workers ]);
 		return 'one of ' . @workers;

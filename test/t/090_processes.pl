@@ -32,8 +32,10 @@ for my $kind ('manager', 'ingest')
 $source->sql('insert into shop.t values (3, 3)');
 $pipeline->wait_for_state('streaming')->wait_for_catchup;
 $pipeline->is_same('it streams again');
-isnt($postgres->psql("select count(*) from pg_stat_activity where backend_type like 'cdc_bridge%' and application_name = ''"), '',
-	'workers can be told apart in pg_stat_activity');
+is($postgres->psql("select string_agg(backend_type, ',' order by backend_type) from pg_stat_activity where backend_type like 'cdc_bridge%'"),
+	'cdc_bridge ingest worker,cdc_bridge launcher,cdc_bridge manager', 'each kind of process has a backend_type of its own');
+is($postgres->psql("select application_name from pg_stat_activity where backend_type = 'cdc_bridge ingest worker'"),
+	"cdc_bridge $pipeline->{name}", 'a worker names its pipeline');
 
 # a worker that waits for a server which takes the connection and says nothing
 {
