@@ -27,6 +27,7 @@
 #include "commands/dbcommands.h"
 #include "fmgr.h"
 #include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
@@ -275,6 +276,18 @@ check_targets(const CatalogPipeline *def)
 	}
 }
 
+/* Values come in UTF-8 and are not converted. */
+static void
+check_encoding(void)
+{
+	if (GetDatabaseEncoding() != PG_UTF8)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("pipelines need a database with encoding UTF8"),
+				 errdetail("The encoding of this database is %s.", GetDatabaseEncodingName()),
+				 errhint("Make one with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0.")));
+}
+
 /* Check a definition and write it, stopped. Returns the pipeline's number. */
 static int32
 create(const CatalogPipeline *def)
@@ -282,6 +295,7 @@ create(const CatalogPipeline *def)
 	Oid			server;
 	int32		id;
 
+	check_encoding();
 	check_name(def->name);
 	check_sides(def);
 	check_tables(def);

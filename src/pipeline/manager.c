@@ -16,8 +16,6 @@
  */
 #include "postgres.h"
 
-#include <signal.h>
-
 #include "access/htup_details.h"
 #include "access/xact.h"
 #include "catalog/pg_authid.h"
@@ -39,6 +37,9 @@
 #include "util/util_wait.h"
 
 #define MANAGER_NAP_MS 10000
+
+/* How soon to look again whether a worker that was asked to leave has left. */
+#define LEAVE_NAP_MS 500
 
 /* A worker that was asked for, until it has ended. */
 typedef struct WorkerHandle
@@ -63,11 +64,13 @@ claim_database(Oid database)
 	{
 		slot->manager_pid = MyProcPid;
 		slot->manager_latch = MyLatch;
+		slot->manager_leave_at = 0;
 		claimed = true;
 	}
 	LWLockRelease(shmem->lock);
 	if (!claimed)
 		proc_exit(0);
+	worker_watch_leave(&slot->manager_leave_at);
 }
 
 static void
@@ -81,6 +84,7 @@ manager_exit(int code, Datum arg)
 	{
 		slot->manager_pid = 0;
 		slot->manager_latch = NULL;
+		slot->manager_leave_at = 0;
 	}
 	if (shmem->launcher_latch != NULL)
 		SetLatch(shmem->launcher_latch);
@@ -279,7 +283,10 @@ look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
 			{
 				/* the ingest worker of a failed pipeline is about to end by itself */
 				if (place->pid != 0 && (!pipeline->enabled || kind != SHMEM_INGEST))
-					kill(place->pid, SIGTERM);
+				{
+					shmem_ask_to_leave(place->pid, place->latch, &place->leave_at);
+					*nap = Min(*nap, LEAVE_NAP_MS);
+				}
 				place->failures = 0;
 				place->retry_at = 0;
 				continue;
@@ -312,7 +319,7 @@ look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
 
 /* Stop workers and free slots of pipelines that do not exist any more; true while some still run. */
 static bool
-clear_dropped(List *pipelines)
+clear_dropped(List *pipelines, long *nap)
 {
 	bool		running = false;
 
@@ -330,11 +337,13 @@ clear_dropped(List *pipelines)
 			exists |= ((CatalogPipeline *) lfirst(lc))->id == slot->pipeline_id;
 		for (int kind = 0; kind < SHMEM_WORKER_KINDS; kind++)
 		{
-			if (slot->workers[kind].pid != 0)
+			ShmemWorker *place = &slot->workers[kind];
+
+			alive |= place->pid != 0;
+			if (!exists && place->pid != 0)
 			{
-				alive = true;
-				if (!exists)
-					kill(slot->workers[kind].pid, SIGTERM);
+				shmem_ask_to_leave(place->pid, place->latch, &place->leave_at);
+				*nap = Min(*nap, LEAVE_NAP_MS);
 			}
 		}
 		running |= alive;
@@ -366,7 +375,7 @@ manage(void)
 	installed = read_pipelines(&pipelines);
 	foreach(lc, pipelines)
 		needed |= look_after_pipeline(lfirst(lc), now, &nap);
-	needed |= clear_dropped(pipelines);
+	needed |= clear_dropped(pipelines, &nap);
 
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
 	slot->looked = true;

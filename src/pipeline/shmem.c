@@ -32,6 +32,9 @@
 #define STOP_TIMEOUT_MS 30000
 #define STOP_POLL_MS 20
 
+/* How long a worker has to leave by itself. */
+#define LEAVE_MS 1000
+
 /* Databases that get a slot at a time. */
 #define MAX_DATABASES 256
 
@@ -287,9 +290,24 @@ at_transaction_end(XactEvent event, void *arg)
 		shmem_wake_database(MyDatabaseId);
 }
 
-/* Send SIGTERM to the workers in question; returns how many there are. Caller holds the lock. */
+void
+shmem_ask_to_leave(int pid, Latch *latch, TimestampTz *leave_at)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (pid == 0)
+		return;
+	if (*leave_at == 0)
+		*leave_at = now;
+	if (TimestampDifferenceExceeds(*leave_at, now, LEAVE_MS))
+		kill(pid, SIGTERM);
+	else if (latch != NULL)
+		SetLatch(latch);
+}
+
+/* Ask the workers in question to leave; returns how many there are. Caller holds the lock. */
 static int
-signal_workers(Oid database, int32 pipeline_id)
+dismiss_workers(Oid database, int32 pipeline_id)
 {
 	int			n = 0;
 
@@ -301,11 +319,10 @@ signal_workers(Oid database, int32 pipeline_id)
 			continue;
 		for (int kind = 0; kind < SHMEM_WORKER_KINDS; kind++)
 		{
-			if (slot->workers[kind].pid != 0)
-			{
-				kill(slot->workers[kind].pid, SIGTERM);
-				n++;
-			}
+			ShmemWorker *place = &slot->workers[kind];
+
+			shmem_ask_to_leave(place->pid, place->latch, &place->leave_at);
+			n += place->pid != 0;
 		}
 	}
 
@@ -315,7 +332,7 @@ signal_workers(Oid database, int32 pipeline_id)
 
 		if (slot != NULL && slot->manager_pid != 0)
 		{
-			kill(slot->manager_pid, SIGTERM);
+			shmem_ask_to_leave(slot->manager_pid, slot->manager_latch, &slot->manager_leave_at);
 			n++;
 		}
 	}
@@ -334,8 +351,8 @@ shmem_stop_workers(Oid database, int32 pipeline_id)
 	{
 		int			n;
 
-		LWLockAcquire(shmem->lock, LW_SHARED);
-		n = signal_workers(database, pipeline_id);
+		LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+		n = dismiss_workers(database, pipeline_id);
 		LWLockRelease(shmem->lock);
 
 		if (n == 0)

@@ -26,6 +26,7 @@ typedef struct ShmemDatabase
 	Oid			database;		/* InvalidOid: free */
 	int			manager_pid;	/* 0: none */
 	Latch	   *manager_latch;
+	TimestampTz manager_leave_at;	/* when the manager was asked to leave; 0 not asked */
 	bool		wanted;			/* a manager should look at this database */
 	bool		woken;			/* something changed since the manager last looked */
 	bool		looked;			/* the manager has read the catalog at least once */
@@ -45,6 +46,8 @@ typedef enum ShmemWorkerKind
 typedef struct ShmemWorker
 {
 	int			pid;			/* 0: not running */
+	Latch	   *latch;
+	TimestampTz leave_at;		/* when it was asked to leave; 0 not asked */
 	TimestampTz started_at;
 	int			failures;		/* in a row */
 	TimestampTz retry_at;		/* not before that; 0: at once */
@@ -84,6 +87,13 @@ extern Shmem *shmem;
 /* Slot of a database resp. pipeline; NULL when there is none (and none is free, with create). Caller holds the lock. */
 extern ShmemDatabase *shmem_database_slot(Oid database, bool create);
 extern ShmemPipeline *shmem_pipeline_slot(Oid database, int32 pipeline_id, bool create);
+
+/*
+ * Ask a worker to leave: it does so between two steps of its work. One that has
+ * not within a second gets SIGTERM. Call it again until its pid is 0. Caller holds
+ * the lock exclusively.
+ */
+extern void shmem_ask_to_leave(int pid, Latch *latch, TimestampTz *leave_at);
 
 /* Mark a database as wanted and wake its manager, else the launcher. Takes the lock. */
 extern void shmem_wake_database(Oid database);

@@ -96,10 +96,21 @@ worker_retry_at(UtilErrorClass error_class, int failures, TimestampTz now)
 	return now + (TimestampTz) (delay * 1000.0);
 }
 
+/* Where somebody notes that this process shall leave; set when its place was claimed. */
+static const TimestampTz *leave_at = NULL;
+
+void
+worker_watch_leave(const TimestampTz *at)
+{
+	leave_at = at;
+}
+
 void
 worker_check_interrupts(void)
 {
 	CHECK_FOR_INTERRUPTS();
+	if (leave_at != NULL && *(const volatile TimestampTz *) leave_at != 0)
+		proc_exit(0);
 	if (ConfigReloadPending)
 	{
 		ConfigReloadPending = false;
@@ -135,6 +146,8 @@ claim_slot(Worker *w)
 		(database == NULL || database->blocked_by == 0))
 	{
 		slot->workers[w->kind].pid = MyProcPid;
+		slot->workers[w->kind].latch = MyLatch;
+		slot->workers[w->kind].leave_at = 0;
 		slot->workers[w->kind].started_at = GetCurrentTimestamp();
 		slot->workers[w->kind].retry_at = 0;
 		claimed = true;
@@ -144,6 +157,7 @@ claim_slot(Worker *w)
 	if (!claimed)
 		proc_exit(0);
 	w->slot = slot;
+	worker_watch_leave(&slot->workers[w->kind].leave_at);
 }
 
 /* Give the place back. A death that nobody reported delays the next start when it came early. */
@@ -164,6 +178,8 @@ release_slot(int code, Datum arg)
 			place->retry_at = worker_retry_at(UTIL_ERROR_TRANSIENT, place->failures, now);
 		}
 		place->pid = 0;
+		place->latch = NULL;
+		place->leave_at = 0;
 	}
 	wake_manager(w->database);
 	LWLockRelease(shmem->lock);

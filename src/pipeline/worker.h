@@ -48,8 +48,14 @@ extern bool worker_register(Oid database, int32 pipeline_id, Oid owner, ShmemWor
 /* Body of a worker's main function: everything above, then run. Does not return. */
 extern _Noreturn void worker_main(ShmemWorkerKind kind, WorkerRun run);
 
-/* Interrupts and configuration reload: call it in every loop, outside critical work. */
+/*
+ * Interrupts, configuration reload and the wish that this process may leave:
+ * call it in every loop, between two steps of the work. May end the process.
+ */
 extern void worker_check_interrupts(void);
+
+/* Say where such a wish is noted. */
+extern void worker_watch_leave(const TimestampTz *at);
 
 /* Time of the next attempt after "failures" failures in a row (1, 2, ...), with jitter. */
 extern TimestampTz worker_retry_at(UtilErrorClass error_class, int failures, TimestampTz now);

@@ -70,4 +70,6 @@ is($postgres->psql('select count(*) from pg_replication_origin'), 0, 'its replic
 $postgres->psql('drop extension cdc_bridge cascade');
 is($postgres->psql("select count(*) from pg_namespace where nspname = 'cdc_bridge'"), 0, 'the extension leaves nothing behind');
 
+unlike($postgres->log_text, qr/cdc_bridge \w+( worker)? +FATAL/, 'workers that are asked to leave do so without a FATAL in the log');
+
 done_testing();
