@@ -42,9 +42,13 @@ CREATE TABLE cdc_bridge.pipeline_state
 	last_error_detail text,
 	last_error_hint text,
 	last_error_position text,
-	last_error_at timestamptz
+	last_error_at timestamptz,
+	-- The second mark of the first run, between its end and the first chunk; NULL: none that can be relied upon.
+	snapshot_mark_file text,
+	snapshot_mark_offset bigint,
+	snapshot_mark_gtids text
 );
-COMMENT ON TABLE cdc_bridge.pipeline_state IS 'whether a pipeline should run, the state its workers reached, and the last error';
+COMMENT ON TABLE cdc_bridge.pipeline_state IS 'whether a pipeline should run, the state its workers reached, the last error, and what every chunk of its snapshot has seen';
 
 CREATE TABLE cdc_bridge.pipeline_table
 (
@@ -312,14 +316,14 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_snapshot.started_at IS 'when the copy 
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_snapshot.finished_at IS 'when the last chunk was there';
 
 CREATE FUNCTION cdc_bridge.stat_position(OUT pipeline text, OUT pipeline_id integer, OUT identity text,
-	OUT file text, OUT "offset" bigint, OUT gtids text, OUT committed_at timestamptz)
+	OUT file text, OUT "offset" bigint, OUT gtids text, OUT committed_at timestamptz, OUT file_created timestamptz)
 RETURNS SETOF record
 LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 10
 AS 'MODULE_PATHNAME', 'cdc_stat_position';
 COMMENT ON FUNCTION cdc_bridge.stat_position() IS 'behind view cdc_bridge.position';
 
 CREATE VIEW cdc_bridge.position WITH (security_barrier) AS
-SELECT s.pipeline, s.pipeline_id, s.identity, s.file, s."offset", s.gtids, s.committed_at
+SELECT s.pipeline, s.pipeline_id, s.identity, s.file, s."offset", s.gtids, s.committed_at, s.file_created
 FROM cdc_bridge.stat_position() AS s;
 COMMENT ON VIEW cdc_bridge.position IS 'durable position of each pipeline, folded from the two position tables it uses in turn';
 GRANT SELECT ON cdc_bridge.position TO PUBLIC;
@@ -331,3 +335,4 @@ COMMENT ON COLUMN cdc_bridge.position.file IS 'binary log file';
 COMMENT ON COLUMN cdc_bridge.position."offset" IS 'offset in it';
 COMMENT ON COLUMN cdc_bridge.position.gtids IS 'set of GTIDs that are applied';
 COMMENT ON COLUMN cdc_bridge.position.committed_at IS 'when the newest position row was written here';
+COMMENT ON COLUMN cdc_bridge.position.file_created IS 'when the source made the file, which tells it from one of the same name after a reset of the log';

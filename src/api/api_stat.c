@@ -275,7 +275,7 @@ put_table(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline, const CatalogT
 	Row			row = {0};
 
 	shmem_table_stat(pipeline->id, table->table_id, &stat);
-	if (table->snapshot_finished_at == 0 && table->snapshot_started_at != 0)
+	if (table->state == CATALOG_TABLE_SNAPSHOT)
 	{
 		CatalogChunk *last = catalog_chunk_last(pipeline->id, table->table_id, table->generation, &rows_copied);
 
@@ -345,6 +345,7 @@ cdc_stat_position(PG_FUNCTION_ARGS)
 		put_position(&row, &position->position);
 		put_text(&row, position->gtids);
 		put_time(&row, position->committed_at);
+		put_time(&row, position->position.born == 0 ? 0 : time_t_to_timestamptz((pg_time_t) position->position.born));
 		put_row(rsinfo, &row);
 	}
 	return (Datum) 0;

@@ -33,6 +33,7 @@
 #include "utils/timestamp.h"
 
 #include "apply/apply_private.h"
+#include "catalog/catalog_lock.h"
 #include "util/util_arena.h"
 
 /* A position that moved without changes is written this often. */
@@ -234,6 +235,22 @@ apply_stop_make(ApplyTable *table, int sqlstate, char *message, const char *deta
 	return stop;
 }
 
+const char *
+apply_what_target_holds(const ApplyTable *table)
+{
+	switch (table->state)
+	{
+		case CATALOG_TABLE_SNAPSHOT:
+		case CATALOG_TABLE_CATCHUP:
+			return "The copy was not complete; the target does not show the source's table as it was at any one time.";
+		case CATALOG_TABLE_STREAMING:
+			return "The target holds everything before it.";
+		case CATALOG_TABLE_STOPPED:
+			break;
+	}
+	return "The table was stopped already, later in the log.";
+}
+
 /*
  * Record stops in a transaction of their own. A table that is stopped already
  * keeps its first error; when this stop comes earlier in the stream than that
@@ -252,6 +269,13 @@ record_stops(Apply *apply, List *stops, const CdcPosition *at, bool reload)
 	PushActiveSnapshot(GetTransactionSnapshot());
 	if (reload)
 		reload_position(apply);
+	/* keeps a chunk from being written while the rows go that it is compared with; see the order of locks */
+	foreach(lc, stops)
+	{
+		const ApplyStop *stop = lfirst(lc);
+
+		catalog_lock_table(apply->pipeline_id, stop->table->table_id, RowExclusiveLock);
+	}
 	foreach(lc, stops)
 	{
 		const ApplyStop *stop = lfirst(lc);
@@ -475,9 +499,10 @@ advance(Apply *apply, const CdcPosition *position)
 
 	if (!cdc_position_is_known(position))
 		return;
-	/* a heartbeat may be older than the event before it */
+	/* a heartbeat may be older than the event before it, or only tell when the file was born */
 	if (cdc_position_is_known(&apply->streamed) &&
-		cdc_position_compare(position, &apply->streamed, &order) && order <= 0)
+		cdc_position_compare(position, &apply->streamed, &order) &&
+		(order < 0 || (order == 0 && (position->born == 0 || apply->streamed.born != 0))))
 		return;
 	apply->streamed = *position;
 	apply->moved = true;
@@ -587,7 +612,8 @@ on_prepare(Apply *apply, const CdcEvent *event)
 							apply_stop_make(table, CDC_ERRCODE_UNSUPPORTED_EVENT,
 											psprintf("source table \"%s.%s\" is changed by an XA transaction at %s",
 													 table->schema, table->name, position),
-											"Changes of a prepared XA transaction cannot be carried yet; the target holds everything before it.",
+											psprintf("Changes of a prepared XA transaction cannot be carried yet. %s",
+													 apply_what_target_holds(table)),
 											NULL));
 	}
 	return apply_stop(apply, stops, &apply->txn_start);

@@ -133,6 +133,9 @@ extern ApplyResult apply_stop(Apply *apply, List *stops, const CdcPosition *posi
 extern ApplyStop *apply_stop_make(ApplyTable *table, int sqlstate, char *message,
 								  const char *detail, const char *hint);
 
+/* A sentence on what the target of a table that is going to stop holds. */
+extern const char *apply_what_target_holds(const ApplyTable *table);
+
 /* ---- apply_table.c ---- */
 
 extern void apply_tables_init(Apply *apply);

@@ -23,6 +23,7 @@
 
 #include "apply/apply_private.h"
 #include "ddl/statement.h"
+#include "util/util_arena.h"
 
 /* Our tables that the statement names. first_only: only the first name is acted on. */
 static List *
@@ -149,9 +150,11 @@ make_stop(ApplyTable *table, const DdlStatement *statement, const char *position
 	return apply_stop_make(table, CDC_ERRCODE_TABLE_CHANGED,
 						   psprintf("source table \"%s.%s\" was changed by %s at %s",
 									table->schema, table->name, statement->verb, position),
-						   statement->certain
-						   ? "Such changes are not carried yet; the target holds everything before it."
-						   : "The statement does not tell for certain which tables it changes; the name of this table occurs in it. The target holds everything before it.",
+						   psprintf("%s %s",
+									statement->certain
+									? "Such changes are not carried yet."
+									: "The statement does not tell for certain which tables it changes; the name of this table occurs in it.",
+									apply_what_target_holds(table)),
 						   NULL);
 }
 
@@ -170,22 +173,51 @@ throw_unattributed(Apply *apply, const DdlStatement *statement, const char *posi
 			 errhint("Run SET GLOBAL binlog_format = 'ROW' on the source and reconnect its clients. Then drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
 }
 
+/* Had the source committed that statement, which is no part of a transaction, when the snapshot mark was read? */
+static bool
+is_in_snapshot(Apply *apply, const CdcEvent *event)
+{
+	CdcPosition mark;
+	char	   *gtids;
+	const CdcAllocator *allocator;
+	CdcGtidSet *set;
+	CdcError	err;
+	int			order;
+
+	if (apply->in_txn || !catalog_pipeline_get_snapshot_mark(apply->pipeline_id, &mark, &gtids))
+		return false;
+	if (cdc_position_is_known(&mark))
+		return cdc_position_is_known(&event->position) &&
+			cdc_position_compare(&event->position, &mark, &order) && order <= 0;
+
+	allocator = util_context_allocator(CurrentMemoryContext);
+	set = cdc_gtid_set_create(CDC_GTID_MYSQL, allocator);
+	if (set == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory")));
+	if (cdc_gtid_set_add_text(set, gtids, strlen(gtids), &err) != CDC_OK)
+		util_throw(&err, "could not read set of global transaction ids");
+	return cdc_gtid_set_contains(set, &event->gtid);
+}
+
 /*
  * A prepared XA transaction ends. One that was prepared under this pipeline's
  * eyes has stopped its tables then. One that was not has its rows before the
- * start mark in the log, invisible to chunks that were read before this moment:
- * nobody brings them, so a commit must not pass in silence.
+ * start mark in the log. Either every chunk has seen them, or nobody brings
+ * them, and then a commit must not pass in silence.
  */
 static void
-finish_prepared(Apply *apply, const DdlStatement *statement, const char *position)
+finish_prepared(Apply *apply, const CdcEvent *event, const DdlStatement *statement, const char *position)
 {
-	bool		known;
+	bool		harmless;
 
 	apply_begin(apply);
 	PushActiveSnapshot(GetTransactionSnapshot());
-	known = catalog_prepared_remove(apply->pipeline_id, statement->xid);
+	harmless = catalog_prepared_remove(apply->pipeline_id, statement->xid) ||
+		statement->kind == DDL_XA_ROLLBACK || is_in_snapshot(apply, event);
 	PopActiveSnapshot();
-	if (known || statement->kind == DDL_XA_ROLLBACK)
+	if (harmless)
 		return;
 
 	apply_commit(apply);		/* what came before it */
@@ -225,7 +257,7 @@ apply_statement(Apply *apply, const CdcEvent *event)
 
 	if (statement.kind == DDL_XA_COMMIT || statement.kind == DDL_XA_ROLLBACK)
 	{
-		finish_prepared(apply, &statement, position);
+		finish_prepared(apply, event, &statement, position);
 		return APPLY_OK;
 	}
 

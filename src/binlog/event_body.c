@@ -126,6 +126,7 @@ set_file(CdcPosition *pos, const uint8_t *name, size_t len)
 		return false;
 	memcpy(pos->file, name, len);
 	pos->file[len] = '\0';
+	pos->born = 0;
 	return true;
 }
 

@@ -19,6 +19,9 @@
  *	  from it. Artificial events never move the offset; a ROTATE, faked or not,
  *	  sets it.
  *
+ *	  A position knows when its file was born from the file's format description
+ *	  event on; a ROTATE leads to a file of which that is not known yet.
+ *
  *	  CHECKSUMS
  *	  The format description event says whether events carry one. The faked
  *	  ROTATE comes before it, or between two files of different setting, and
@@ -106,6 +109,7 @@ copy_position(CdcPosition *to, const CdcPosition *from)
 {
 	memcpy(to->file, from->file, strlen(from->file) + 1);
 	to->offset = from->offset;
+	to->born = from->born;
 }
 
 void
@@ -274,6 +278,11 @@ binlog_reader_feed(BinlogReader *reader, const uint8_t *event, size_t len)
 	status = check_checksum(reader, event, len);
 	if (status != CDC_OK)
 		return fail_reader(reader, status);
+	if (header->type_code == EV_FORMAT_DESCRIPTION)
+	{
+		reader->start.born = header->timestamp;
+		reader->end.born = header->timestamp;
+	}
 	reader->state = READER_FED;
 	return CDC_OK;
 }
@@ -317,6 +326,7 @@ read_heartbeat(BinlogReader *reader, BinlogEvent *event)
 		return status;
 	if (strcmp(event->u.rotate.file, reader->end.file) != 0)
 		return CDC_OK;
+	event->u.rotate.born = reader->end.born;
 	if (!full)
 	{
 		uint64_t offset = extend_offset(reader->end.offset, (uint32_t) event->u.rotate.offset);

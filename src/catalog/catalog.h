@@ -98,6 +98,13 @@ extern void catalog_pipeline_set_state(int32 pipeline_id, CatalogPipelineState s
 									   const UtilErrorInfo *error, const CdcPosition *error_position);
 
 /*
+ * The snapshot mark: all that the source had committed up to it is visible to every chunk. Read it as the whole GTID set
+ * when the position is unknown. _get returns false when the pipeline has none.
+ */
+extern void catalog_pipeline_set_snapshot_mark(int32 pipeline_id, const CdcPosition *position, const char *gtids);
+extern bool catalog_pipeline_get_snapshot_mark(int32 pipeline_id, CdcPosition *position, char **gtids);
+
+/*
  * Drop the replication origins "cdc_<database>_<pipeline>_<n>" of a pipeline, or (pipeline_id 0) of all pipelines of a
  * database. Their workers must have left.
  */
@@ -152,7 +159,10 @@ extern bool catalog_table_set_catchup(int32 pipeline_id, int32 table_id, int32 g
 /* CATCHUP -> STREAMING, removing its snapshot_deleted and ledger rows; false when not in CATCHUP. */
 extern bool catalog_table_set_streaming(int32 pipeline_id, int32 table_id);
 
-/* any -> STOPPED, at a position (may be NULL: at once); a table that is stopped keeps its first error and position. */
+/*
+ * any -> STOPPED, at a position (may be NULL: at once), removing its snapshot_deleted and ledger rows; a table that is
+ * stopped keeps its first error and position. The caller holds the table's lock (catalog_lock_table).
+ */
 extern void catalog_table_set_stopped(int32 pipeline_id, int32 table_id, const CdcPosition *at,
 									  const UtilErrorInfo *error);
 

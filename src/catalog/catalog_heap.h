@@ -65,7 +65,10 @@ enum
 	Anum_pipeline_state_last_error_hint,
 	Anum_pipeline_state_last_error_position,
 	Anum_pipeline_state_last_error_at,
-	Natts_pipeline_state = Anum_pipeline_state_last_error_at
+	Anum_pipeline_state_snapshot_mark_file,
+	Anum_pipeline_state_snapshot_mark_offset,
+	Anum_pipeline_state_snapshot_mark_gtids,
+	Natts_pipeline_state = Anum_pipeline_state_snapshot_mark_gtids
 };
 
 enum

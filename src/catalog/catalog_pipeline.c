@@ -361,3 +361,46 @@ catalog_pipeline_set_state(int32 pipeline_id, CatalogPipelineState state,
 	}
 	catalog_scan_end(&scan);
 }
+
+/* Write the snapshot mark, once, when the pipeline first runs. */
+void
+catalog_pipeline_set_snapshot_mark(int32 pipeline_id, const CdcPosition *position, const char *gtids)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+	Datum		values[Natts_pipeline_state] = {0};
+	bool		nulls[Natts_pipeline_state] = {0};
+	bool		replaces[Natts_pipeline_state] = {0};
+
+	catalog_lock_state(pipeline_id);
+	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE_STATE, RowExclusiveLock, 1, &pipeline_id);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple))
+	{
+		catalog_set_position(values, nulls, Anum_pipeline_state_snapshot_mark_file, position);
+		catalog_set_text(values, nulls, Anum_pipeline_state_snapshot_mark_gtids, gtids);
+		for (int i = Anum_pipeline_state_snapshot_mark_file; i <= Anum_pipeline_state_snapshot_mark_gtids; i++)
+			replaces[i - 1] = true;
+		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
+	}
+	catalog_scan_end(&scan);
+}
+
+bool
+catalog_pipeline_get_snapshot_mark(int32 pipeline_id, CdcPosition *position, char **gtids)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	memset(position, 0, sizeof(*position));
+	*gtids = NULL;
+	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE_STATE, AccessShareLock, 1, &pipeline_id);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple))
+	{
+		catalog_get_position(tuple, RelationGetDescr(scan.rel), Anum_pipeline_state_snapshot_mark_file, position);
+		*gtids = catalog_get_text(tuple, RelationGetDescr(scan.rel), Anum_pipeline_state_snapshot_mark_gtids);
+	}
+	catalog_scan_end(&scan);
+	return cdc_position_is_known(position) || *gtids != NULL;
+}

@@ -57,6 +57,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
+#include "utils/timestamp.h"
 
 #include "catalog/catalog_heap.h"
 #include "compat/pg_compat.h"
@@ -75,7 +76,8 @@ enum
 	Anum_position_offset,
 	Anum_position_gtids,
 	Anum_position_committed_at,
-	Natts_position = Anum_position_committed_at
+	Anum_position_file_created,
+	Natts_position = Anum_position_file_created
 };
 
 struct CatalogPositionLog
@@ -163,6 +165,7 @@ table_desc(void)
 	TupleDescInitEntry(desc, Anum_position_offset, "offset", INT8OID, -1, 0);
 	TupleDescInitEntry(desc, Anum_position_gtids, "gtids", TEXTOID, -1, 0);
 	TupleDescInitEntry(desc, Anum_position_committed_at, "committed_at", TIMESTAMPTZOID, -1, 0);
+	TupleDescInitEntry(desc, Anum_position_file_created, "file_created", TIMESTAMPTZOID, -1, 0);
 	return desc;
 }
 
@@ -224,6 +227,19 @@ catalog_position_drop(int32 pipeline_id)
 
 /* ---- reading ---- */
 
+/* When a file was born: seconds since 1970, 0 not known, and what stands in the table (0: NULL). */
+static TimestampTz
+time_from_born(uint32 born)
+{
+	return born == 0 ? 0 : time_t_to_timestamptz((pg_time_t) born);
+}
+
+static uint32
+born_from_time(TimestampTz time)
+{
+	return time == 0 ? 0 : (uint32) timestamptz_to_time_t(time);
+}
+
 static void
 read_table(Relation rel, int n, Snapshot snapshot, List **rows)
 {
@@ -239,6 +255,7 @@ read_table(Relation rel, int n, Snapshot snapshot, List **rows)
 		row->is_base = catalog_get_bool(tuple, desc, Anum_position_is_base);
 		row->identity = catalog_get_text(tuple, desc, Anum_position_identity);
 		catalog_get_position(tuple, desc, Anum_position_file, &row->position);
+		row->position.born = born_from_time(catalog_get_time(tuple, desc, Anum_position_file_created));
 		row->gtids = catalog_get_text(tuple, desc, Anum_position_gtids);
 		row->committed_at = catalog_get_time(tuple, desc, Anum_position_committed_at);
 		row->table = n;
@@ -514,6 +531,8 @@ append_row(CatalogPositionLog *log, bool is_base, const char *gtids)
 	catalog_set_position(values, nulls, Anum_position_file, &log->current.position);
 	catalog_set_text(values, nulls, Anum_position_gtids, gtids);
 	values[Anum_position_committed_at - 1] = TimestampTzGetDatum(log->current.committed_at);
+	values[Anum_position_file_created - 1] = TimestampTzGetDatum(time_from_born(log->current.position.born));
+	nulls[Anum_position_file_created - 1] = log->current.position.born == 0;
 
 	/* no indexes, and the worker's own commands need not see it */
 	simple_heap_insert(rel, heap_form_tuple(RelationGetDescr(rel), values, nulls));

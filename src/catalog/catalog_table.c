@@ -311,8 +311,9 @@ catalog_table_set_streaming(int32 pipeline_id, int32 table_id)
 
 /*
  * Stop a table; a table that is stopped keeps its first error and position.
- * The rows of an unfinished snapshot stay for the time being: they are few
- * compared to the table, and drop removes them.
+ * What its snapshot needed goes: no chunk of it is written any more, and changes
+ * before its stop position, which may still be applied, do not look there. The
+ * caller has locked the table, so that no chunk is being written.
  */
 void
 catalog_table_set_stopped(int32 pipeline_id, int32 table_id, const CdcPosition *at, const UtilErrorInfo *error)
@@ -322,6 +323,20 @@ catalog_table_set_stopped(int32 pipeline_id, int32 table_id, const CdcPosition *
 
 	state_update_begin(&update, pipeline_id, table_id);
 	is_due = HeapTupleIsValid(update.tuple) && !state_update_is_in(&update, CATALOG_TABLE_STOPPED);
+	if (is_due && state_update_is_in(&update, CATALOG_TABLE_SNAPSHOT))
+	{
+		int32		generation = catalog_get_int32(update.tuple, RelationGetDescr(update.scan.rel),
+												   Anum_table_state_generation);
+		int64		rows_total = 0;
+		CatalogChunk *last = catalog_chunk_last(pipeline_id, table_id, generation, &rows_total);
+
+		/* the ledger goes; how far the copy came is worth keeping */
+		if (last != NULL)
+		{
+			state_update_set(&update, Anum_table_state_rows_copied, Int64GetDatum(rows_total));
+			state_update_set(&update, Anum_table_state_chunks, Int32GetDatum(last->chunk_no));
+		}
+	}
 	if (is_due)
 	{
 		state_update_set(&update, Anum_table_state_state, CStringGetTextDatum(state_names[CATALOG_TABLE_STOPPED]));
@@ -332,4 +347,6 @@ catalog_table_set_stopped(int32 pipeline_id, int32 table_id, const CdcPosition *
 		state_update_set(&update, Anum_table_state_last_error_at, TimestampTzGetDatum(GetCurrentTimestamp()));
 	}
 	state_update_end(&update, is_due);
+	if (is_due)
+		delete_snapshot_rows(pipeline_id, table_id);
 }

@@ -79,5 +79,6 @@ cdc_position_parse(const char *text, CdcPosition *pos)
 	memcpy(pos->file, text, (size_t) (colon - text));
 	pos->file[colon - text] = '\0';
 	pos->offset = offset;
+	pos->born = 0;
 	return true;
 }

@@ -9,6 +9,11 @@
  *	  compared by base name and then by number ("mysql-bin.999999" comes before
  *	  "mysql-bin.1000000").
  *
+ *	  After a reset of the log the same names and offsets come again. What tells
+ *	  such files apart is when they were born: the time in the header of a file's
+ *	  format description event, which is sent also when reading begins further
+ *	  on. It takes no part in comparing, printing and parsing.
+ *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
  */
@@ -24,6 +29,7 @@ typedef struct CdcPosition
 {
 	char		file[CDC_FILE_NAME_MAX + 1];	/* "" when not known */
 	uint64_t	offset;
+	uint32_t	born;			/* of the file, in seconds since 1970; 0 when not known */
 } CdcPosition;
 
 static inline bool

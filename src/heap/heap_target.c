@@ -109,7 +109,7 @@ trigger_fires(char tgenabled)
 	}
 }
 
-/* Refuse everything that is not a plain heap table of a user's. */
+/* Refuse everything that is not a plain heap table of a user's that outlives a crash. */
 static void
 check_kind(Relation rel)
 {
@@ -126,11 +126,25 @@ check_kind(Relation rel)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("table \"%s\" cannot be the target of a source table", name),
 				 errdetail("Its access method is not heap.")));
-	if (RelationGetNamespace(rel) == PG_CATALOG_NAMESPACE || RELATION_IS_OTHER_TEMP(rel))
+	if (rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("unlogged table \"%s\" cannot be the target of a source table", name),
+				 errdetail("A crash would empty it, and the position behind its rows would stay."),
+				 errhint("Run ALTER TABLE %s SET LOGGED.",
+						 quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)), name))));
+	if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("temporary table \"%s\" cannot be the target of a source table", name),
+				 errdetail("It ends with the session that made it."),
+				 errhint("Drop it, or choose another target schema.")));
+	if (RelationGetNamespace(rel) == PG_CATALOG_NAMESPACE)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("table \"%s\" cannot be the target of a source table", name),
-				 errdetail("It is a system catalog or a temporary table of another session.")));
+				 errdetail("It is a system catalog."),
+				 errhint("Choose another target schema.")));
 }
 
 /* Check rights and row-level security, and decide as whom rows are written. */

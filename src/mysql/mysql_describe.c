@@ -12,6 +12,9 @@
  *	  constraint, which is read from SHOW CREATE TABLE because the view of check
  *	  constraints hides it from a user who may only SELECT.
  *
+ *	  information_schema leaves out columns that the user may not read, without a
+ *	  word; so the server is asked for the whole table first.
+ *
  *	  Names in a WHERE clause may be compared without regard to case, so rows
  *	  are compared again here.
  *
@@ -25,6 +28,7 @@
 #include "lib/stringinfo.h"
 
 #include "mysql/mysql_server.h"
+#include "util/util_error.h"
 
 typedef struct TypeName
 {
@@ -634,11 +638,60 @@ read_table(MysqlSession *session, CdcTableDef *def)
 	return found;
 }
 
+/* What the server answers to a statement about a table. */
+static MysqlReadable
+try_table(MysqlSession *session, const char *sql, char **why)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	volatile MysqlReadable result = MYSQL_READABLE;
+
+	PG_TRY();
+	{
+		mysql_session_execute(session, sql);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		if (geterrcode() != CDC_ERRCODE_SOURCE_SETTING && geterrcode() != ERRCODE_FDW_TABLE_NOT_FOUND &&
+			geterrcode() != ERRCODE_FDW_SCHEMA_NOT_FOUND && geterrcode() != ERRCODE_LOCK_NOT_AVAILABLE)
+			PG_RE_THROW();
+		MemoryContextSwitchTo(cxt);
+		edata = CopyErrorData();
+		FlushErrorState();
+		result = edata->sqlerrcode == CDC_ERRCODE_SOURCE_SETTING ? MYSQL_NOT_READABLE
+			: edata->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ? MYSQL_TABLE_LOCKED : MYSQL_NO_TABLE;
+		*why = edata->detail;
+	}
+	PG_END_TRY();
+	return result;
+}
+
+MysqlReadable
+mysql_server_table_readable(MysqlSession *session, const char *schema, const char *name, char **why)
+{
+	char	   *table = psprintf("%s.%s", mysql_quote_identifier(schema), mysql_quote_identifier(name));
+	MysqlReadable result = try_table(session, psprintf("SELECT * FROM %s LIMIT 0", table), why);
+
+	/* the star leaves out invisible columns; this wants a privilege on the table, not on columns of it */
+	if (result == MYSQL_READABLE)
+		result = try_table(session, psprintf("SHOW CREATE TABLE %s", table), why);
+	return result;
+}
+
+char *
+mysql_server_grant_select(MysqlSession *session, const char *schema, const char *name)
+{
+	return psprintf("GRANT SELECT ON %s.%s TO %s;", mysql_quote_identifier(schema), mysql_quote_identifier(name),
+					mysql_session_account(session));
+}
+
 CdcTableDef *
 mysql_server_describe(MysqlSession *session, const MysqlServerInfo *info, const char *schema, const char *name)
 {
 	CdcTableDef *def = palloc0(sizeof(CdcTableDef));
 	RawColumn  *columns;
+	char	   *why = NULL;
 
 	def->schema = pstrdup(schema);
 	def->name = pstrdup(name);
@@ -646,6 +699,28 @@ mysql_server_describe(MysqlSession *session, const MysqlServerInfo *info, const 
 		CDC_KNOWS_KEY | CDC_KNOWS_DECLARED;
 	if (!read_table(session, def))
 		return NULL;
+	switch (mysql_server_table_readable(session, schema, name, &why))
+	{
+		case MYSQL_READABLE:
+			break;
+		case MYSQL_NO_TABLE:
+			return NULL;
+		case MYSQL_TABLE_LOCKED:
+			ereport(ERROR,
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("table \"%s.%s\" of source server \"%s\" is locked",
+							schema, name, mysql_session_server_name(session)),
+					 errdetail_internal("%s", why ? why : ""),
+					 errhint("End the statement or the LOCK TABLES that holds it on the source.")));
+			break;
+		case MYSQL_NOT_READABLE:
+			ereport(ERROR,
+					(errcode(CDC_ERRCODE_SOURCE_SETTING),
+					 errmsg("source server \"%s\" does not let the user read table \"%s.%s\"",
+							mysql_session_server_name(session), schema, name),
+					 errdetail_internal("%s", why ? why : ""),
+					 errhint("Run on the source: %s", mysql_server_grant_select(session, schema, name))));
+	}
 	columns = read_columns(session, info->flavor, schema, name, &def->ncolumns);
 	if (def->ncolumns == 0)
 		return NULL;

@@ -149,7 +149,8 @@ grant_hint(const MysqlErrorSite *site, const MysqlThreadError *error)
 		table += strlen(" for table ");
 		if (table[0] == '`')
 			return psprintf("Run on the source: GRANT %s ON %s TO %s;", privilege, table, account);
-		return psprintf("Run on the source: GRANT %s on table %s TO %s;", privilege, table, account);
+		/* without the schema there is no statement to paste */
+		return psprintf("On the source, user %s needs %s on table %s.", account, privilege, table);
 	}
 	return psprintf("Run on the source: GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO %s;", account);
 }
@@ -215,6 +216,16 @@ start_anew_hint(void)
 	return "Drop the pipeline with cdc_drop_pipeline() and start it anew.";
 }
 
+/* Could the server make nothing of what stands at the position? Then it stood in another log. */
+static bool
+is_no_position(const MysqlErrorSite *site, const MysqlThreadError *error)
+{
+	return site->position_is_unproven && !mentions(error, "memory") &&
+		(mentions(error, "log event") || mentions(error, "max_allowed_packet") ||
+		 mentions(error, "in the middle of event") || mentions(error, "crc check") ||
+		 mentions(error, "the first event '"));
+}
+
 /* What a dump was refused for, told by the text: every reason has the number 1236. */
 static void
 report_dump(const MysqlErrorSite *site, const MysqlThreadError *error, Report *report)
@@ -241,12 +252,13 @@ report_dump(const MysqlErrorSite *site, const MysqlThreadError *error, Report *r
 			 mentions(error, "position > file size") ||
 			 mentions(error, "impossible position") ||
 			 mentions(error, "beyond the end") ||
+			 is_no_position(site, error) ||
 			 mentions(error, "truncated in the middle of event"))
 	{
 		report->sqlstate = CDC_ERRCODE_SOURCE_REPLACED;
 		report->message = psprintf("source server \"%s\" does not have the log that was followed", site->server_name);
 		report->hint = "The server was replaced, reset or restored from an older copy. "
-			"Drop the pipeline with cdc_drop_pipeline() and start it anew.";
+			"Drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.";
 	}
 	else if (mentions(error, "same server_uuid/server_id") || mentions(error, "same server_id"))
 	{
@@ -268,10 +280,9 @@ report_dump(const MysqlErrorSite *site, const MysqlThreadError *error, Report *r
 	}
 	else if (mentions(error, "max_allowed_packet"))
 	{
-		/* Also what MySQL says to a position in the middle of an event. */
 		report->sqlstate = CDC_ERRCODE_SOURCE_SETTING;
 		report->hint = "Set replica_max_allowed_packet (MariaDB: slave_max_allowed_packet) and max_allowed_packet "
-			"= 1073741824 on the source; if that is so, the position is not the start of an event.";
+			"= 1073741824 on the source.";
 	}
 }
 

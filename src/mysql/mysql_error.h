@@ -33,6 +33,7 @@ typedef struct MysqlErrorSite
 	const char *username;
 	const char *account;		/* 'repl'@'%', quoted for GRANT; NULL before login */
 	const char *position;		/* what a dump asked for, or NULL */
+	bool		position_is_unproven;	/* nothing was read from there yet */
 	bool		key_was_refused;	/* no TLS, and fetching the server's RSA key is not allowed */
 } MysqlErrorSite;
 

@@ -54,6 +54,8 @@ static const UtilOption server_option_list[] = {
 	.description = "take the RSA key that the server sends without TLS, although anybody on the way could replace it"},
 	{.name = "connect_timeout", .type = UTIL_OPTION_INT, .default_text = "10", .min = 1, .max = 300, .unit = "s",
 	.description = "how long connecting and login may take"},
+	{.name = "query_timeout", .type = UTIL_OPTION_INT, .default_text = "60", .min = 0, .max = 86400, .unit = "s",
+	.description = "how long the server may be silent while an answer or its next row is awaited; 0 waits for ever"},
 	{.name = "heartbeat_interval", .type = UTIL_OPTION_INT, .default_text = "1000", .min = 100, .max = 60000, .unit = "ms",
 	.description = "how often an idle server says that it is there; five missing ones end the connection"},
 	{.name = "server_id", .type = UTIL_OPTION_INT, .default_text = "0", .min = 0, .max = INT_MAX,
@@ -227,6 +229,7 @@ mysql_endpoint_load(Oid serverid, Oid userid)
 	endpoint->get_server_public_key = util_option_bool(&mysql_server_options, "get_server_public_key",
 													   find_option(server->options, "get_server_public_key"));
 	endpoint->connect_timeout = server_int(server->options, "connect_timeout");
+	endpoint->query_timeout = server_int(server->options, "query_timeout");
 	endpoint->heartbeat_interval = server_int(server->options, "heartbeat_interval");
 	endpoint->server_id = (uint32) server_int(server->options, "server_id");
 

@@ -42,6 +42,7 @@ typedef struct MysqlEndpoint
 	const char *server_public_key;	/* file with the server's RSA key, or NULL */
 	bool		get_server_public_key;	/* accept the key that the server sends without TLS */
 	int			connect_timeout;	/* s */
+	int			query_timeout;	/* s; 0: none */
 	int			heartbeat_interval; /* ms */
 	uint32		server_id;		/* 0: derive from the fingerprint */
 } MysqlEndpoint;

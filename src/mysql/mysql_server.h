@@ -70,9 +70,25 @@ extern bool mysql_schema_is_system(const char *schema);
  */
 extern List *mysql_server_list_tables(MysqlSession *session, List *patterns);
 
+typedef enum MysqlReadable
+{
+	MYSQL_READABLE,				/* the whole table */
+	MYSQL_NOT_READABLE,			/* not all of its columns; *why is what the server said */
+	MYSQL_NO_TABLE,
+	MYSQL_TABLE_LOCKED			/* longer than lock_wait_timeout: not known */
+} MysqlReadable;
+
+/* May the user read all of a table? information_schema just leaves out what he may not. */
+extern MysqlReadable mysql_server_table_readable(MysqlSession *session, const char *schema, const char *name,
+												 char **why);
+
+/* "GRANT SELECT ON `s`.`t` TO 'u'@'h';" */
+extern char *mysql_server_grant_select(MysqlSession *session, const char *schema, const char *name);
+
 /*
  * Full declared definition from information_schema, in CurrentMemoryContext; NULL
- * when there is no such base table. The key is the primary key, else the first
+ * when there is no such base table; throws CDC_ERRCODE_SOURCE_SETTING when the
+ * user may not read the table as a whole. The key is the primary key, else the first
  * unique key (by index order) whose columns are all NOT NULL, as the servers choose it.
  */
 extern CdcTableDef *mysql_server_describe(MysqlSession *session, const MysqlServerInfo *info,

@@ -29,6 +29,7 @@
 #include "miscadmin.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
+#include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -44,6 +45,7 @@
 /* A server may walk through old files before the first event of a dump. */
 #define FIRST_PACKET_TIMEOUT 60000	/* ms */
 #define MISSED_HEARTBEATS 5
+#define SILENCE_PAUSE 1000		/* ms between two looks at how long an answer has been awaited */
 #define SERVER_WRITE_TIMEOUT 31536000	/* s: we may stop reading for as long as PostgreSQL makes us wait */
 
 /* Flags of the dump commands. */
@@ -73,6 +75,8 @@ struct MysqlSession
 	const char **values;
 	uint32	   *lengths;
 	int			fields_allocated;
+
+	int			query_timeout;	/* s; 0: none */
 
 	/* dump: when did something come last */
 	TimestampTz last_data;
@@ -172,15 +176,47 @@ next_record(MysqlSession *session, int timeout_ms, UtilWaitEvent why,
 	return mysql_ring_next(session->ring, kind, data, len);
 }
 
-/* Wait for a record of the request that runs. */
+/* An answer that does not come: for how long has nothing at all come? Throws when it is too long. */
+static void
+check_query_silence(MysqlSession *session, TimestampTz *since, unsigned int *reads)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	unsigned int reads_now = mysql_thread_reads(session->thread);
+
+	if (*since == 0 || reads_now != *reads)
+	{
+		*since = now;
+		*reads = reads_now;
+		return;
+	}
+	if (session->query_timeout == 0 || !TimestampDifferenceExceeds(*since, now, session->query_timeout * 1000))
+		return;
+	session->state = SESSION_BROKEN;
+	ereport(ERROR,
+			(errcode(ERRCODE_CONNECTION_FAILURE),
+			 errmsg("lost connection to source server \"%s\"", session->site.server_name),
+			 errdetail("The server has not answered for %d s.", session->query_timeout),
+			 errhint("If it needs longer than that, use ALTER SERVER %s OPTIONS (query_timeout '...'), with ADD or SET; 0 waits for ever.",
+					 quote_identifier(session->site.server_name))));
+}
+
+/*
+ * Wait for a record of the request that runs. The ring is empty while we wait,
+ * so that the silence is the server's and never our own slowness.
+ */
 static uint32
 wait_record(MysqlSession *session, UtilWaitEvent why, const uint8 **data, size_t *len)
 {
 	uint32		kind;
+	TimestampTz since = 0;
+	unsigned int reads = 0;
 
-	while (!next_record(session, -1, why, &kind, data, len))
-		;
-	return kind;
+	for (;;)
+	{
+		if (next_record(session, since == 0 ? 0 : SILENCE_PAUSE, why, &kind, data, len))
+			return kind;
+		check_query_silence(session, &since, &reads);
+	}
 }
 
 static void
@@ -237,6 +273,7 @@ session_create(const MysqlEndpoint *endpoint)
 	MysqlThreadConnect connect;
 
 	session->cxt = cxt;
+	session->query_timeout = endpoint->query_timeout;
 	session->site.stage = MYSQL_STAGE_CONNECT;
 	session->site.server_name = pstrdup(endpoint->server_name);
 	session->site.username = pstrdup(endpoint->username);
@@ -314,6 +351,20 @@ quote_account(const char *account)
 					mysql_quote_literal(at + 1, strlen(at + 1)));
 }
 
+/*
+ * What a global default, init_connect or a default of the user may have set and
+ * what would change an answer. The values stand here, because DEFAULT would be
+ * the global one. The server runs init_connect before it takes our first statement.
+ *
+ * completion_type comes first, so that ROLLBACK ends what init_connect may have
+ * begun and begins nothing; max_join_size before sql_big_selects, which it resets.
+ * The size for sorting holds any key of a table.
+ */
+#define SESSION_PINS \
+	"sql_mode = '', time_zone = '+00:00', autocommit = 1, sql_select_limit = 18446744073709551615, " \
+	"max_join_size = 18446744073709551615, sql_auto_is_null = 0, sql_quote_show_create = 1, " \
+	"lc_messages = 'en_US', max_sort_length = 16384, sort_buffer_size = 4194304"
+
 /* Session variables that every use wants; the version decides what exists. */
 static void
 set_up_session(MysqlSession *session)
@@ -327,19 +378,26 @@ set_up_session(MysqlSession *session)
 	MemoryContext old;
 
 	(void) sscanf(session->version, "%d.%d.%d", &major, &minor, &patch);
+	mysql_session_execute(session, "SET completion_type = 0");
+	mysql_session_execute(session, "ROLLBACK");
+	mysql_session_execute(session, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
 	initStringInfo(&sql);
 	appendStringInfo(&sql,
-					 "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = '', "
+					 "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci, " SESSION_PINS ", "
 					 "net_write_timeout = %d, net_read_timeout = 600, wait_timeout = %d",
 					 SERVER_WRITE_TIMEOUT, SERVER_WRITE_TIMEOUT);
 	if (is_mariadb)
-		appendStringInfoString(&sql, ", max_statement_time = 0");
+		appendStringInfoString(&sql, ", max_statement_time = 0, old_mode = ''");
 	else
 		appendStringInfoString(&sql, ", max_execution_time = 0");
 	/* since 8.0.30: information_schema may hide generated primary keys, which the log does not */
 	if (!is_mariadb && (major > 8 || (major == 8 && (minor > 0 || patch >= 30))))
 		appendStringInfoString(&sql, ", show_gipk_in_create_table_and_information_schema = ON");
 	mysql_session_execute(session, sql.data);
+	mysql_session_execute(session, "SET sql_big_selects = 1");
+	/* the one whose DEFAULT is not the global value; since 10.3.4, older ones are refused later */
+	if (is_mariadb && (major > 10 || (major == 10 && minor >= 4)))
+		mysql_session_execute(session, "SET system_versioning_asof = DEFAULT");
 
 	account = mysql_session_scalar(session, "SELECT CURRENT_USER()");
 	old = MemoryContextSwitchTo(session->cxt);
@@ -624,6 +682,7 @@ mysql_session_start_dump(MysqlSession *session, const MysqlDump *dump)
 		request.offset = Max(dump->from.offset, 4);
 		cdc_position_format(&dump->from, text);
 		session->site.position = MemoryContextStrdup(session->cxt, text);
+		session->site.position_is_unproven = request.offset > 4;
 	}
 	else
 	{
@@ -671,6 +730,12 @@ check_silence(MysqlSession *session)
 			 errmsg("lost connection to source server \"%s\"", session->site.server_name),
 			 errdetail("Nothing came for %ld ms, although the server should send a heartbeat every %d ms.",
 					   limit, session->heartbeat_interval)));
+}
+
+void
+mysql_session_proved_position(MysqlSession *session)
+{
+	session->site.position_is_unproven = false;
 }
 
 MysqlPacketResult

@@ -34,8 +34,8 @@ typedef struct MysqlSession MysqlSession;
 
 /*
  * Connect, log in and set the session up (utf8mb4, time_zone '+00:00', sql_mode
- * '' so that zero dates read as they are, long net time-outs, no autocommit
- * change). Waits for it; throws 08001 when the server cannot be reached, 28000
+ * '' so that zero dates read as they are, autocommit, REPEATABLE READ, long net
+ * time-outs, and all else that could change an answer). Waits for it; throws 08001 when the server cannot be reached, 28000
  * when it refuses the login.
  */
 extern MysqlSession *mysql_session_open(const MysqlEndpoint *endpoint);
@@ -94,6 +94,9 @@ typedef struct MysqlDump
 
 /* Turn the session into a binary log dump; from here on only mysql_session_packet and close are allowed. */
 extern void mysql_session_start_dump(MysqlSession *session, const MysqlDump *dump);
+
+/* An event that stands in the log after the position of the dump was read: errors that follow are of another kind. */
+extern void mysql_session_proved_position(MysqlSession *session);
 
 typedef enum MysqlPacketResult
 {

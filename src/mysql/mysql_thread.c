@@ -54,6 +54,7 @@ typedef enum RequestKind
 struct MysqlThread
 {
 	atomic_int	refs;
+	atomic_uint reads;			/* times that bytes came */
 	pthread_t	id;
 	MysqlRing  *ring;
 
@@ -232,6 +233,12 @@ mysql_thread_ring(MysqlThread *thread)
 	return thread->ring;
 }
 
+unsigned int
+mysql_thread_reads(MysqlThread *thread)
+{
+	return atomic_load_explicit(&thread->reads, memory_order_relaxed);
+}
+
 bool
 mysql_thread_query(MysqlThread *thread, const char *sql)
 {
@@ -399,6 +406,8 @@ io_cb(int mode, MYSQL *mysql, const unsigned char *buffer, size_t length)
 	(void) mode;
 	(void) buffer;
 	(void) length;
+	if (thread != NULL)
+		atomic_fetch_add_explicit(&thread->reads, 1, memory_order_relaxed);
 	if (thread != NULL && !thread->socket_noted && thread->mysql == mysql)
 	{
 		thread->socket_noted = true;

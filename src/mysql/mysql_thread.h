@@ -82,6 +82,9 @@ extern MysqlThread *mysql_thread_start(const MysqlThreadConnect *connect, size_t
 
 extern MysqlRing *mysql_thread_ring(MysqlThread *thread);
 
+/* Grows whenever bytes come from the server, where the library tells. */
+extern unsigned int mysql_thread_reads(MysqlThread *thread);
+
 /* Requests; false when memory is out. The request before must have ended. */
 extern bool mysql_thread_query(MysqlThread *thread, const char *sql);
 extern bool mysql_thread_dump(MysqlThread *thread, const MysqlThreadDump *dump);

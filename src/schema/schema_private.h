@@ -23,6 +23,7 @@ schema_server_string(const char *str)
 /* schema_column_init without the throw: false and *why (palloc'd sentence) when the types do not fit. */
 extern bool schema_column_prepare(SchemaColumn *column, const CdcColumnDef *def,
                                   Form_pg_attribute attribute, MemoryContext cxt, char **why);
+extern bool schema_column_is_exact(const SchemaColumn *column, Form_pg_attribute attribute, char **why);
 
 /* Oid of a type that an installed extension owns; InvalidOid when there is none. */
 extern Oid schema_extension_type(const char *extension, const char *type_name);

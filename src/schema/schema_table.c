@@ -286,7 +286,9 @@ schema_table_open(const CdcTableDef *def, Relation rel, MemoryContext cxt)
 			appendStringInfo(&missing, "%s\"%s\"", missing.len > 0 ? ", " : "", name);
 		else if (att->attgenerated == '\0')
 		{
-			if (!schema_column_prepare(&table->columns[i], column, att, cxt, &why))
+			if (!schema_column_prepare(&table->columns[i], column, att, cxt, &why) ||
+			    (column->key_part != 0 &&
+			     !schema_column_is_exact(&table->columns[i], att, &why)))
 				add_reason(&reasons, "%s", why);
 		}
 		else if (!column->is_generated)

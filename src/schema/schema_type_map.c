@@ -436,6 +436,75 @@ other_target(const CdcColumnDef *def, Oid typid, Oid input)
 }
 
 /*
+ * Do two different values of a source column stay different in the target's
+ * type, as its primary key compares them? A type that takes two for the same
+ * would lose a row without an error. typid and collation are the target's.
+ */
+static bool
+tells_values_apart(const CdcColumnDef *def, Oid typid, Oid collation)
+{
+	uint64 type = UINT64CONST(1) << def->type;
+
+	switch (typid)
+	{
+		/* their rules are exact: "fits" holds, and what does not fit throws */
+		case INT2OID:
+		case INT4OID:
+		case INT8OID:
+		case FLOAT4OID:
+		case FLOAT8OID:
+		case BOOLOID:
+		case BITOID:
+		case VARBITOID:
+		case DATEOID:
+		case TIMEOID:
+		case TIMESTAMPOID:
+		case TIMESTAMPTZOID:
+		case INTERVALOID:
+		case BYTEAOID:
+			return true;
+		case NUMERICOID:
+			return (type & (T(FLOAT) | T(DOUBLE))) == 0;
+		case TEXTOID:
+		case VARCHAROID:
+			return !OidIsValid(collation) || get_collation_isdeterministic(collation);
+		/* texts can write the same value in two ways */
+		case UUIDOID:
+			return (type & (T(UUID) | T(BINARY) | T(VARBINARY))) != 0;
+		case INETOID:
+			return (type & T_NETWORK) != 0;
+		default:
+			return get_typtype(typid) == TYPTYPE_ENUM;
+	}
+}
+
+/*
+ * Can the column that was prepared for that attribute be a part of the key?
+ * Sets *why when it cannot.
+ */
+bool
+schema_column_is_exact(const SchemaColumn *column, Form_pg_attribute attribute, char **why)
+{
+	char *ours, *ignored;
+
+	if (tells_values_apart(column->def, column->typid, attribute->attcollation))
+		return true;
+	ours = schema_type_sql(column->def, &(SchemaTypeOptions){0}, &ignored);
+	*why = psprintf("Key column \"%s\": type %s%s may take different values of the source's type %s for "
+	                "the same; use type %s%s.",
+	                schema_server_string(column->def->name),
+	                format_type_with_typemod(attribute->atttypid, attribute->atttypmod),
+	                column->typid == TEXTOID || column->typid == VARCHAROID
+	                    ? " with a nondeterministic collation"
+	                    : "",
+	                schema_source_type(column->def), ours != NULL ? ours : "text",
+	                column->typid == TEXTOID || column->typid == VARCHAROID
+	                    ? " with a deterministic collation"
+	                    : "");
+	return false;
+}
+
+/*
  * Prepare a column, see schema_column_init; returns false and sets *why
  * instead of throwing, so that a table's columns can be reported all at once.
  */

@@ -52,8 +52,9 @@ typedef struct SchemaTable
 
 /*
  * Map by name. Throws, with all reasons at once, when the target lacks a
- * column, has a NOT NULL column without default that the source lacks, or a
- * column's type does not fit. Everything in cxt; def must outlive it.
+ * column, has a NOT NULL column without default that the source lacks, a
+ * column's type does not fit, or a key column's type may take two different
+ * values for the same. Everything in cxt; def must outlive it.
  */
 extern SchemaTable *schema_table_open(const CdcTableDef *def, Relation rel, MemoryContext cxt);
 

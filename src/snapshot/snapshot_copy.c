@@ -618,6 +618,7 @@ stop_table(SnapshotCopy *copy, ErrorData *edata)
 		info->hint = "Mend the cause. Drop the target table, then use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.";
 
 	heap_transaction_begin();
+	catalog_lock_table(copy->pipeline_id, table->table_id, ShareLock);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	catalog_table_set_stopped(copy->pipeline_id, table->table_id, NULL, info);
 	PopActiveSnapshot();

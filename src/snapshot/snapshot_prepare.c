@@ -10,6 +10,10 @@
  *	  the transaction begins. In the transaction targets come first (they take
  *	  locks on relations), catalog rows last (they take the pipeline's state lock).
  *
+ *	  A second mark is read when the talk with the source ends, before the commit
+ *	  that lets the first chunk be read. It tells which XA transactions, prepared
+ *	  before the start mark, every chunk has seen.
+ *
  *	  Each target is made in a subtransaction of its own: one table that cannot
  *	  be mirrored comes out STOPPED with the reason and the others go on.
  *
@@ -23,6 +27,7 @@
 #include "executor/spi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "nodes/value.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -33,6 +38,14 @@
 #include "mysql/mysql_server.h"
 #include "schema/table.h"
 #include "snapshot/snapshot.h"
+#include "util/util_wait.h"
+
+/* How long the start waits for XA transactions that were prepared before it, and how often it looks. */
+#define PREPARED_WAIT_MS 2000
+#define PREPARED_POLL_MS 20
+
+/* A transaction whose PREPARE is in the log is listed as prepared at the latest after this. */
+#define PREPARED_LISTED_MS 100
 
 /* A source table on its way into the catalog. */
 typedef struct Candidate
@@ -49,6 +62,9 @@ typedef struct Prepare
 	SchemaTypeOptions options;
 	CdcPosition position;		/* start mark */
 	char	   *gtids;
+	bool		has_snapshot_mark;
+	CdcPosition snapshot_mark;	/* see catalog_pipeline_set_snapshot_mark */
+	char	   *snapshot_mark_gtids;
 	List	   *candidates;		/* of Candidate */
 } Prepare;
 
@@ -113,6 +129,82 @@ read_tables(Prepare *p, MysqlSession *session)
 						p->pipeline->source, p->pipeline->name),
 				 errdetail("No base table that the user may see matches %s.", patterns.data),
 				 errhint("Check the patterns, and that the user has SELECT on the tables.")));
+	}
+}
+
+/* Names of the prepared XA transactions into *names (List of String); false when the user may not ask. */
+static bool
+read_prepared(MysqlSession *session, List **names)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	List	   *volatile found = NIL;
+	volatile bool done = true;
+	MysqlRow	row;
+
+	PG_TRY();
+	{
+		mysql_session_query(session, "XA RECOVER");
+		while (mysql_session_fetch(session, &row))
+		{
+			StringInfoData name;
+
+			initStringInfo(&name);
+			for (int i = 0; i < row.nfields; i++)
+			{
+				for (uint32 j = 0; row.values[i] != NULL && j < row.lengths[i]; j++)
+					appendStringInfo(&name, "%02x", (unsigned char) row.values[i][j]);
+				appendStringInfoChar(&name, ',');
+			}
+			found = lappend(found, makeString(name.data));
+		}
+	}
+	PG_CATCH();
+	{
+		unsigned int code = mysql_session_last_errno(session);
+
+		/* MySQL words a missing XA_RECOVER_ADMIN as 1401, an error of the resource manager */
+		if (code != 1401 && code != 1227)
+			PG_RE_THROW();
+		MemoryContextSwitchTo(cxt);
+		FlushErrorState();
+		done = false;
+	}
+	PG_END_TRY();
+	*names = found;
+	return done;
+}
+
+/*
+ * Wait until the XA transactions that were prepared before the start mark have
+ * ended, and are visible if they were committed: both servers list one until the
+ * engine has committed it. False when that cannot be told, or takes too long.
+ */
+static bool
+await_prepared(MysqlSession *session)
+{
+	TimestampTz start = GetCurrentTimestamp();
+	List	   *open = NIL;
+	List	   *now;
+
+	/* one may be in the log a moment before it is listed: all that are listed in this time count */
+	do
+	{
+		if (!read_prepared(session, &now))
+			return false;
+		open = list_union(open, now);
+		util_wait(PGINVALID_SOCKET, PREPARED_POLL_MS, UTIL_WAIT_SOURCE_READ);
+	} while (!TimestampDifferenceExceeds(start, GetCurrentTimestamp(), PREPARED_LISTED_MS));
+
+	for (;;)
+	{
+		if (!read_prepared(session, &now))
+			return false;
+		open = list_intersection(open, now);
+		if (open == NIL)
+			return true;
+		if (TimestampDifferenceExceeds(start, GetCurrentTimestamp(), PREPARED_WAIT_MS))
+			return false;
+		util_wait(PGINVALID_SOCKET, PREPARED_POLL_MS, UTIL_WAIT_SOURCE_READ);
 	}
 }
 
@@ -322,6 +414,8 @@ write_down(Prepare *p, CatalogPositionLog *log)
 					 c->error->detail ? errdetail("%s", c->error->detail) : 0,
 					 c->error->hint ? errhint("%s", c->error->hint) : 0));
 	}
+	if (p->has_snapshot_mark)
+		catalog_pipeline_set_snapshot_mark(p->pipeline->id, &p->snapshot_mark, p->snapshot_mark_gtids);
 	catalog_position_log_start(log, p->info->identity, kind, &p->position, p->gtids ? p->gtids : "");
 
 	PopActiveSnapshot();
@@ -351,6 +445,9 @@ snapshot_prepare(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint,
 	p.info = mysql_server_info(session);
 	mysql_server_start_mark(session, p.info, &p.position, &p.gtids);
 	read_tables(&p, session);
+	p.has_snapshot_mark = await_prepared(session);
+	if (p.has_snapshot_mark)
+		mysql_server_start_mark(session, p.info, &p.snapshot_mark, &p.snapshot_mark_gtids);
 	mysql_session_close(session);
 
 	write_down(&p, log);

@@ -25,6 +25,8 @@
 
 /* Names of tables that a line lists before it only counts. */
 #define LISTED_TABLES 5
+/* With more tables than this, a check tries none of them. */
+#define CHECKED_TABLES 100
 #define SECONDS_PER_DAY 86400
 
 typedef struct Variable
@@ -382,6 +384,69 @@ list_tables(CheckState *state, const char *sql)
 	return count > 0 ? buf.data : NULL;
 }
 
+/* Names of the wanted base tables, of CdcTableDef; NIL when there are more than CHECKED_TABLES. */
+static List *
+tables_to_try(CheckState *state)
+{
+	List	   *result = NIL;
+	MysqlRow	row;
+
+	mysql_session_query(state->session,
+						"SELECT table_schema, table_name FROM information_schema.tables "
+						"WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') "
+						"AND table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys') "
+						"ORDER BY 1, 2");
+	while (mysql_session_fetch(state->session, &row))
+	{
+		CdcTableDef *def;
+
+		if (!row_is_wanted(state, &row) || list_length(result) > CHECKED_TABLES)
+			continue;
+		def = palloc0(sizeof(CdcTableDef));
+		def->schema = pstrdup(row.values[0]);
+		def->name = pstrdup(row.values[1]);
+		result = lappend(result, def);
+	}
+	return list_length(result) > CHECKED_TABLES ? NIL : result;
+}
+
+/* A user may have SELECT on some columns of a table only. Without a list of tables, that may be as it should. */
+static void
+check_readable(CheckState *state)
+{
+	StringInfoData names;
+	StringInfoData grants;
+	int			count = 0;
+	ListCell   *lc;
+
+	initStringInfo(&names);
+	initStringInfo(&grants);
+	/* a table that somebody has locked must not hold the check up */
+	mysql_session_execute(state->session, "SET lock_wait_timeout = 1");
+	foreach(lc, tables_to_try(state))
+	{
+		const CdcTableDef *def = lfirst(lc);
+		char	   *why;
+
+		if (mysql_server_table_readable(state->session, def->schema, def->name, &why) != MYSQL_NOT_READABLE)
+			continue;
+		if (count++ >= LISTED_TABLES)
+			continue;
+		appendStringInfo(&names, "%s\"%s.%s\"", count > 1 ? ", " : "", def->schema, def->name);
+		appendStringInfo(&grants, "%s%s", count > 1 ? " " : "",
+						 mysql_server_grant_select(state->session, def->schema, def->name));
+	}
+	if (count == 0)
+		return;
+	if (count > LISTED_TABLES)
+		appendStringInfo(&names, " and %d more", count - LISTED_TABLES);
+	if (state->check->want == NULL)
+		add_warning(state, "select_tables", psprintf("The user may not read all of: %s.", names.data), grants.data);
+	else
+		add_error(state, "select_tables", psprintf("The user may not read all of: %s.", names.data), grants.data,
+				  "does not let the user read tables");
+}
+
 static void
 check_tables(CheckState *state)
 {
@@ -496,6 +561,31 @@ check_privileges(CheckState *state)
 				  "does not let the user read tables");
 }
 
+/*
+ * Prepared XA transactions, which a start waits for. MySQL lists them only for
+ * who has a privilege; without it, it answers with an error of the resource
+ * manager, so SHOW GRANTS has to tell.
+ */
+static void
+check_xa_recover(CheckState *state)
+{
+	const char *account = mysql_session_account(state->session);
+	bool		has_privilege = false;
+	MysqlRow	row;
+
+	if (state->is_mariadb)
+		return;
+	mysql_session_query(state->session, "SHOW GRANTS");
+	while (mysql_session_fetch(state->session, &row))
+		has_privilege |= grant_line_has(row.values[0] ? row.values[0] : "", "XA_RECOVER_ADMIN", true);
+	if (has_privilege)
+		add_ok(state, "xa_recover", "The user may list prepared XA transactions.");
+	else
+		add_warning(state, "xa_recover",
+					"A start cannot wait for XA transactions that were prepared before it; when one is committed later, the pipeline fails.",
+					psprintf("GRANT XA_RECOVER_ADMIN ON *.* TO %s;", account));
+}
+
 static void
 init_state(CheckState *state, const SourceCheck *check)
 {
@@ -530,6 +620,8 @@ source_check_run(const SourceCheck *check)
 	check_sync(&state);
 	check_retention(&state);
 	check_odd_settings(&state);
+	check_xa_recover(&state);
+	check_readable(&state);
 	check_tables(&state);
 	return state.lines;
 }

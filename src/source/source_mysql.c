@@ -24,6 +24,11 @@
  *	  MariaDB leaves such a file as it is, and when its end is half an event it
  *	  refuses to read on; see step_over_torn_end. MySQL cuts its file (9.7).
  *
+ *	  A log that was reset has the same file names again. A position carries when
+ *	  its file was born, and the file's first event must say the same. Where that
+ *	  is not known, a server that cannot read what stands at the position shows it
+ *	  (check_log, lost_the_log).
+ *
  *	  After a start from GTIDs the server leaves out what we have, but positions
  *	  before the end of the log at that moment do not stand for that: below
  *	  "quiet_below" no HEARTBEAT is passed on.
@@ -89,6 +94,9 @@ typedef struct SourceMysql
 	/* since the stream was opened */
 	char		log_file[CDC_FILE_NAME_MAX + 1];	/* the events come from; "" not known yet */
 	bool		any_group;		/* a group of that server's was read */
+	bool		same_log;		/* the file is the one of the position, as its first event says */
+	bool		unproven;		/* opened by position, and nothing was read from there yet */
+	CdcPosition opened_at;
 
 	/* what was passed on last */
 	CdcPosition last_position;
@@ -159,6 +167,8 @@ open_stream(SourceMysql *source, const CdcSourceStart *start)
 	binlog_reader_start(source->reader, &dump.from);
 	cdc_arena_init(&source->arena, allocator, STATEMENT_MEMORY_LIMIT);
 	source->last_position = start->position;
+	source->unproven = cdc_position_is_known(&dump.from) && dump.from.offset > FIRST_OFFSET;
+	source->opened_at = dump.from;
 	mysql_session_start_dump(source->session, &dump);
 }
 
@@ -175,6 +185,8 @@ source_mysql_open(CdcSource *base, const CdcSourceStart *start)
 	source->has_held = false;
 	source->log_file[0] = '\0';
 	source->any_group = false;
+	source->same_log = false;
+	source->unproven = false;
 	source->last_heartbeat = 0;
 	memset(&source->quiet_below, 0, sizeof(source->quiet_below));
 
@@ -202,6 +214,7 @@ start_event(CdcEvent *event, CdcEventKind kind, const BinlogEvent *from)
 	event->kind = kind;
 	event->position.file[0] = '\0';
 	event->position.offset = 0;
+	event->position.born = 0;
 	event->gtid.kind = CDC_GTID_NONE;
 	event->source_time_us = (int64) from->timestamp * 1000000;
 }
@@ -264,17 +277,20 @@ emit_heartbeat(SourceMysql *source, const CdcPosition *position, const BinlogEve
 {
 	TimestampTz now;
 	int			order;
+	bool		learns_born;
 
 	if (!cdc_position_is_known(position))
 		return false;
 	if (cdc_position_is_known(&source->quiet_below) &&
 		cdc_position_compare(position, &source->quiet_below, &order) && order < 0)
 		return false;
+	learns_born = source->last_position.born == 0 && position->born != 0;
 	if (cdc_position_is_known(&source->last_position) &&
-		cdc_position_compare(position, &source->last_position, &order) && order <= 0)
+		cdc_position_compare(position, &source->last_position, &order) &&
+		(order < 0 || (order == 0 && !learns_born)))
 		return false;
 	now = GetCurrentTimestamp();
-	if (strcmp(position->file, source->last_position.file) == 0 &&
+	if (strcmp(position->file, source->last_position.file) == 0 && !learns_born &&
 		!TimestampDifferenceExceeds(source->last_heartbeat, now, HEARTBEAT_PAUSE))
 		return false;
 	source->last_heartbeat = now;
@@ -453,6 +469,65 @@ throw_incident(const SourceMysql *source, const BinlogEvent *from)
 			 errhint("Drop the pipeline with cdc_drop_pipeline() and start it anew.")));
 }
 
+static const char *
+born_text(uint32 born)
+{
+	return pstrdup(timestamptz_to_str(time_t_to_timestamptz((pg_time_t) born)));
+}
+
+/* What follows is read from the right place: errors are no longer its fault. */
+static void
+prove_position(SourceMysql *source)
+{
+	source->unproven = false;
+	mysql_session_proved_position(source->session);
+}
+
+/*
+ * A file begins, or reading does inside one. Is it the file that the last
+ * position belongs to, and not one of the same name after a reset of the log?
+ */
+static void
+check_log(SourceMysql *source, const BinlogEvent *from)
+{
+	const CdcPosition *last = &source->last_position;
+
+	if (last->born == 0 || from->end.born == 0 || strcmp(last->file, from->end.file) != 0)
+		return;
+	if (last->born == from->end.born)
+	{
+		source->same_log = true;
+		prove_position(source);
+		return;
+	}
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_SOURCE_REPLACED),
+			 errmsg("binary log file \"%s\" of source server \"%s\" is not the one that was read before",
+					last->file, source->endpoint->server_name),
+			 errdetail("The file that was read began at %s, this one at %s.",
+					   born_text(last->born), born_text(from->end.born)),
+			 errhint("The log was reset, or another server answers: let the address lead to the former server again. "
+					 "Else drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+}
+
+/* An event cannot be decoded. When it is the first one, the position stood in another log. */
+static void
+throw_undecodable(SourceMysql *source)
+{
+	const CdcError *error = binlog_reader_error(source->reader);
+	char		text[CDC_POSITION_TEXT_MAX];
+
+	if (!source->unproven || error->code == CDC_NOMEM || error->code == CDC_LIMIT)
+		util_throw(error, "could not decode the binary log");
+	cdc_position_format(&source->opened_at, text);
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_SOURCE_REPLACED),
+			 errmsg("source server \"%s\" does not have the log that was followed", source->endpoint->server_name),
+			 errdetail("No event begins at %s: %s.", text, error->text),
+			 errhint("The server was replaced, reset or restored from an older copy. "
+					 "Drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+}
+
 /* Turn one event of the log into one of ours; false when there is nothing to pass on. */
 static bool
 handle_event(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
@@ -490,6 +565,8 @@ handle_event(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
 		case BINLOG_FORMAT:
 			if (from->kind == BINLOG_ROTATE)
 				strcpy(source->log_file, from->u.rotate.file);
+			else
+				check_log(source, from);
 			if (source->in_transaction)
 				return emit_broken_off(source, from, event);
 			forget_group(source);
@@ -521,7 +598,7 @@ handle_event(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
 static bool
 is_torn_end(const SourceMysql *source, const ErrorData *edata)
 {
-	return source->info->flavor == MYSQL_FLAVOR_MARIADB && source->any_group && source->log_file[0] != '\0' &&
+	return source->info->flavor == MYSQL_FLAVOR_MARIADB && (source->any_group || source->same_log) && source->log_file[0] != '\0' &&
 		mysql_session_last_errno(source->session) == SERVER_ERROR_BINLOG &&
 		edata->detail != NULL && strstr(edata->detail, "truncated in the middle of event") != NULL;
 }
@@ -601,6 +678,13 @@ next_packet(SourceMysql *source, int timeout_ms, const uint8 **data, size_t *len
 	return true;
 }
 
+/* Did the server read this event from where the dump was opened? It makes others for each dump. */
+static bool
+is_from_the_log(const BinlogEvent *from)
+{
+	return !from->artificial && from->kind != BINLOG_FORMAT;
+}
+
 static CdcSourceResult
 source_mysql_next(CdcSource *base, int timeout_ms, CdcEvent *event)
 {
@@ -627,12 +711,14 @@ source_mysql_next(CdcSource *base, int timeout_ms, CdcEvent *event)
 		status = binlog_reader_next(source->reader, &from);
 		if (status == CDC_OK)
 		{
+			if (unlikely(source->unproven) && is_from_the_log(&from))
+				prove_position(source);
 			if (handle_event(source, &from, event))
 				return CDC_SOURCE_EVENT;
 			continue;
 		}
 		if (status != CDC_END)
-			util_throw(binlog_reader_error(source->reader), "could not decode the binary log");
+			throw_undecodable(source);
 
 		/* a long run of unwanted events must not keep the caller for longer than it said */
 		if (++silent % SILENT_EVENTS == 0)
@@ -647,7 +733,7 @@ source_mysql_next(CdcSource *base, int timeout_ms, CdcEvent *event)
 		if (packet == MYSQL_PACKET_TIMEOUT)
 			return CDC_SOURCE_TIMEOUT;
 		if (binlog_reader_feed(source->reader, data, len) != CDC_OK)
-			util_throw(binlog_reader_error(source->reader), "could not decode the binary log");
+			throw_undecodable(source);
 	}
 }
 

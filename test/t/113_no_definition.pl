@@ -1,4 +1,5 @@
-# A table whose definition is missing in the catalog stops, in the snapshot as in the stream; the others go on.
+# A table whose definition is missing in the catalog stops, in the snapshot as in the stream; the others go on. One that stops while
+# it is copied says that it is incomplete, and nothing of its copy stays in the catalog.
 # cells: mariadb-15
 
 use strict;
@@ -28,6 +29,18 @@ for my $table (qw(copied streamed))
 }
 $pipeline->wait_for_catchup;
 $pipeline->is_same('the other table goes on', 'whole');
+
+# Truncated when its copy is not complete: the log's end, the high mark, lies behind the TRUNCATE.
+$pipeline->stop;
+$postgres->psql("update cdc_bridge.table_state s set state = 'snapshot', snapshot_finished_at = null from cdc_bridge.pipeline_table t $of 'whole'");
+$postgres->psql("insert into cdc_bridge.snapshot_deleted select pipeline_id, table_id, '\\x01' from cdc_bridge.pipeline_table where source_table = 'whole'");
+$postgres->psql("insert into cdc_bridge.snapshot_chunk select pipeline_id, table_id, 1, 1, '{1}', 2, 16, 2 from cdc_bridge.pipeline_table where source_table = 'whole'");
+$source->sql('insert into shop.whole values (3, 3)', 'truncate table shop.whole');
+$pipeline->start->wait_for_table_state('whole', 'stopped', 60);
+like($pipeline->table_status('whole', 'last_error_detail'), qr/^Such changes are not carried yet\. The copy was not complete; the target does not show/, 'stopped while it is copied: the detail says so');
+is($postgres->psql('select (select count(*) from cdc_bridge.snapshot_deleted), (select count(*) from cdc_bridge.snapshot_chunk)'), '0|0',
+	'the rows of its copy are gone');
+is($pipeline->table_status('whole', 'rows_copied'), '2', 'how far it came is kept');
 unlike($postgres->log_text, qr/terminated by signal/, 'no process crashed');
 
 done_testing();

@@ -125,6 +125,20 @@ test_positions(void)
 	ok(event.artificial && event.start.offset == 154 && event.end.offset == 154,
 	   "format description of the dump does not move");
 
+	/* When a file was born: the time in its format description, also in one of the dump. */
+	start(500);
+	build_format(&packet, false, false, 0);
+	memcpy(packet.data, "\x01\x02\x03\x04", 4);
+	feed_packet();
+	ok(event.start.born == 0x04030201 && event.end.born == 0x04030201 && event.end.offset == 500, "the file's time");
+	feed(EV_XID, 0, 531, "12345678", 8);
+	ok(event.start.born == 0x04030201 && event.end.born == 0x04030201, "stays with the positions of the file");
+	feed(EV_HEARTBEAT, 0, 531, "bl.000001", 9);
+	ok(event.u.rotate.born == 0x04030201, "and a heartbeat's");
+	feed(EV_ROTATE, 0, 571, ROTATE_BODY("bl.000002"), 17);
+	ok(event.u.rotate.born == 0 && event.end.born == 0, "the next file's is not known yet");
+	with_checksum = false;
+
 	/* Over 4 GiB. */
 	start(UINT64_C(4294967000));
 	feed_format(true, 0);

@@ -1,0 +1,89 @@
+# Sessions that use XA all the time on another table do not keep a pipeline from starting: an XA COMMIT of a transaction that was
+# prepared before the start mark is harmless when every chunk has seen it.
+
+use strict;
+use warnings;
+
+use CdcBridge::Pipeline;
+use CdcBridge::Postgres;
+use CdcBridge::Source;
+use Test::More;
+
+my $rounds = 6;
+my $source = CdcBridge::Source->new;
+my $postgres = CdcBridge::Postgres->new;
+$source->sql('create database shop', 'create database elsewhere', 'create table elsewhere.t (id int auto_increment primary key, v int)',
+	'create table shop.plain (id int primary key, v int)', 'create table shop.moved (id int auto_increment primary key, v int)',
+	'insert into shop.plain values ' . join(', ', map { "($_, $_)" } 1 .. 2000));
+# MySQL lists prepared transactions only for who may end them
+my $grant = sprintf("grant xa_recover_admin on *.* to '%s'\@'%%'", $source->user);
+$source->dbh->do($grant) if $source->is_mysql;
+
+my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres)->setup;
+$source->start_writers(4, sub {
+	my ($dbh, $number) = @_;
+	our $count;
+	my $xid = sprintf("'w%d-%d'", $number, ++$count);
+	$dbh->do($_) for "xa start $xid", 'insert into elsewhere.t (v) values (1)', "xa end $xid", "xa prepare $xid";
+	select(undef, undef, undef, 0.02 * rand());
+	$dbh->do("xa commit $xid");
+});
+
+my $foreign = 0;
+for my $round (1 .. $rounds)
+{
+	$pipeline->start->wait_for_state(qr/^(streaming|failed)$/);
+	$source->sql("insert into shop.plain values (10000 + $round, $round)");
+	$pipeline->wait_for_tables->wait_for_catchup if $pipeline->state ne 'failed';
+	is($pipeline->state, 'streaming', "round $round: the pipeline starts under other sessions' XA transactions")
+	  or diag($pipeline->status('last_error'), "\n", $pipeline->status('last_error_detail'));
+	is($postgres->psql(q{select snapshot_mark_file is not null or snapshot_mark_gtids is not null from cdc_bridge.pipeline_state}), 't',
+		"round $round: its snapshot mark is kept");
+	$pipeline->is_same("round $round: both sides are equal");
+	$pipeline->drop->drop_target if $round < $rounds;
+}
+$source->stop_writers;
+
+# A transaction that is prepared before the start and ended right after the start mark, on our own table: the copy brings its row.
+$pipeline->drop->drop_target;
+for my $round (1 .. 4)
+{
+	my $dbh = $source->connect;
+	$dbh->do($_) for "xa start 'short$round'", "insert into shop.moved (v) values ($round)", "xa end 'short$round'", "xa prepare 'short$round'";
+	$pipeline->start;
+	# between the start mark and the snapshot mark: the start waits for it
+	select(undef, undef, undef, 0.3 + 0.2 * $round);
+	$dbh->do("xa commit 'short$round'");
+	$pipeline->wait_for_state(qr/^(streaming|failed)$/);
+	$pipeline->wait_for_tables->wait_for_catchup if $pipeline->state ne 'failed';
+	is($pipeline->state, 'streaming', "one that ends while the start waits does no harm ($round)") or diag($pipeline->status('last_error'));
+	$pipeline->is_same("its row is there ($round)");
+	$pipeline->drop->drop_target;
+}
+
+# One that does not end in time: no mark is relied upon, and its commit is told.
+my $dbh = $source->connect;
+$dbh->do($_) for "xa start 'long'", 'insert into shop.moved (v) values (100)', "xa end 'long'", "xa prepare 'long'";
+$pipeline->start->wait_for_state('streaming')->wait_for_tables;
+is($postgres->psql(q{select snapshot_mark_file is null and snapshot_mark_gtids is null from cdc_bridge.pipeline_state}), 't',
+	'no mark while a transaction from before the start is open');
+$dbh->do("xa commit 'long'");
+$pipeline->wait_for_state('failed', 60);
+like($pipeline->status('last_error'), qr/^XA transaction X'6c6f6e67',X'',1 was prepared before pipeline "shop_in" began$/, 'its commit fails the pipeline');
+$pipeline->drop->drop_target;
+
+my $check = q{select status, hint from cdc_check('shop') where "check" = 'xa_recover'};
+if ($source->is_mysql)
+{
+	is($postgres->psql($check), 'ok|', 'cdc_check: prepared transactions may be listed');
+	$source->dbh->do($grant =~ s/^grant/revoke/r =~ s/ to / from /r);
+	like($postgres->psql($check), qr/^warning\|GRANT XA_RECOVER_ADMIN ON \*\.\* TO .*;$/, 'cdc_check: or it names the grant');
+	$pipeline->start->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
+	$pipeline->is_same('without the privilege it starts too');
+}
+else
+{
+	is($postgres->psql($check), '', 'MariaDB lists them for everybody');
+}
+
+done_testing();
