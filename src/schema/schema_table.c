@@ -258,7 +258,8 @@ collect_key(const CdcTableDef *def, SchemaTable *table)
  * value is written like any other.
  */
 SchemaTable *
-schema_table_open(const CdcTableDef *def, Relation rel, MemoryContext cxt)
+schema_table_open(const CdcTableDef *def, Relation rel, const SchemaPolicies *policies,
+                  MemoryContext cxt)
 {
 	MemoryContext old = MemoryContextSwitchTo(cxt);
 	TupleDesc desc = RelationGetDescr(rel);
@@ -286,7 +287,9 @@ schema_table_open(const CdcTableDef *def, Relation rel, MemoryContext cxt)
 			appendStringInfo(&missing, "%s\"%s\"", missing.len > 0 ? ", " : "", name);
 		else if (att->attgenerated == '\0')
 		{
-			if (!schema_column_prepare(&table->columns[i], column, att, cxt, &why))
+			if (schema_column_prepare(&table->columns[i], column, att, cxt, &why))
+				schema_column_set_policies(&table->columns[i], policies, att->attnotnull);
+			else
 				add_reason(&reasons, "%s", why);
 		}
 		else if (!column->is_generated)
