@@ -259,7 +259,7 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.last_error_at IS 'when it hap
 
 CREATE FUNCTION cdc_bridge.stat_table(OUT pipeline text, OUT source_schema text, OUT source_table text,
 	OUT target_schema text, OUT target_table text, OUT state text, OUT inserts bigint, OUT updates bigint,
-	OUT deletes bigint, OUT conflicts bigint, OUT rows_copied bigint, OUT last_change_at timestamptz,
+	OUT deletes bigint, OUT conflicts bigint, OUT values_replaced bigint, OUT rows_copied bigint, OUT last_change_at timestamptz,
 	OUT stop_position text, OUT last_error text, OUT last_error_sqlstate text, OUT last_error_detail text,
 	OUT last_error_hint text, OUT last_error_at timestamptz, OUT chunks integer, OUT rows_estimated bigint,
 	OUT percent numeric, OUT bar text, OUT started_at timestamptz, OUT finished_at timestamptz)
@@ -270,7 +270,7 @@ COMMENT ON FUNCTION cdc_bridge.stat_table() IS 'behind views pg_stat_cdc_table a
 
 CREATE VIEW @extschema@.pg_stat_cdc_table WITH (security_barrier) AS
 SELECT s.pipeline, s.source_schema, s.source_table, s.target_schema, s.target_table, s.state, s.inserts, s.updates,
-	s.deletes, s.conflicts, s.rows_copied, s.last_change_at, s.stop_position, s.last_error, s.last_error_sqlstate,
+	s.deletes, s.conflicts, s.values_replaced, s.rows_copied, s.last_change_at, s.stop_position, s.last_error, s.last_error_sqlstate,
 	s.last_error_detail, s.last_error_hint, s.last_error_at
 FROM cdc_bridge.stat_table() AS s;
 COMMENT ON VIEW @extschema@.pg_stat_cdc_table IS 'one row per table of a pipeline: state, counters, why it stopped';
@@ -286,6 +286,7 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.inserts IS 'rows inserted by the
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.updates IS 'rows updated by the stream';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.deletes IS 'rows deleted by the stream';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.conflicts IS 'inserts that found a row, updates and deletes that found none, while streaming';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.values_replaced IS 'values that a policy (options zero_date, nul_bytes, invalid_bytes) changed, in copied rows and each time the stream wrote them';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.rows_copied IS 'rows read by the snapshot';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.last_change_at IS 'when the last change was applied';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.stop_position IS 'stopped tables: changes of transactions from here on are not applied; NULL: none are';

@@ -294,6 +294,7 @@ put_table(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline, const CatalogT
 	put_int64(&row, stat.updates);
 	put_int64(&row, stat.deletes);
 	put_int64(&row, stat.conflicts);
+	put_int64(&row, stat.values_replaced);
 	put_int64(&row, rows_copied);
 	put_time(&row, stat.last_change_at);
 	put_text(&row, has_stop ? stop : NULL);

@@ -71,6 +71,7 @@ apply_create(const CatalogPipeline *pipeline, CatalogPositionLog *log,
 	apply->max_rows = int_option(pipeline, "batch_max_rows");
 	apply->max_bytes = (int64) int_option(pipeline, "batch_max_kb") * 1024;
 	apply->max_ms = int_option(pipeline, "batch_max_ms");
+	schema_options_read(pipeline, &apply->types);
 	apply->streamed = catalog_position_log_current(log)->position;
 	apply->flushed_at = GetCurrentTimestamp();
 	apply->maxgtids = GTIDS_FIRST;

@@ -40,6 +40,7 @@ typedef struct ApplyTableStats
 	int64		updates;
 	int64		deletes;
 	int64		conflicts;		/* insert found a row, update or delete found none (only counted when streaming) */
+	int64		values_replaced;	/* by a policy */
 } ApplyTableStats;
 
 typedef struct ApplyStats

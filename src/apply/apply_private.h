@@ -63,6 +63,7 @@ struct Apply
 	int64		max_rows;
 	int64		max_bytes;
 	int			max_ms;
+	SchemaTypeOptions types;
 
 	/* tables */
 	List	   *tables;			/* of ApplyTable */

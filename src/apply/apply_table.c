@@ -258,7 +258,7 @@ apply_table_open(Apply *apply, ApplyTable *table)
 	}
 
 	PushActiveSnapshot(GetTransactionSnapshot());
-	table->row = heap_row_open(table->target, table->def);
+	table->row = heap_row_open(table->target, table->def, &apply->types.policies);
 	PopActiveSnapshot();
 
 	old = MemoryContextSwitchTo(apply->cxt);
@@ -281,6 +281,7 @@ apply_table_count(Apply *apply, ApplyTable *table, CdcChangeOp op)
 			table->delta.deletes++;
 			break;
 	}
+	table->delta.values_replaced += heap_row_take_replaced(table->row);
 	if (!table->in_dirty)
 	{
 		MemoryContext old = MemoryContextSwitchTo(apply->cxt);

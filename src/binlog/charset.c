@@ -10,6 +10,9 @@
  *	  has installed; the East Asian sets go through iconv, with a table of the
  *	  characters that the servers map otherwise (charset_tables.c).
  *
+ *	  Bytes that are no character of their set become U+FFFD and are counted;
+ *	  whoever asked decides whether that is an error.
+ *
  *	  A descriptor of iconv lives for one value: there is no place to keep it
  *	  without a global, and the C library keeps the loaded tables.
  *
@@ -18,10 +21,14 @@
  */
 #include "binlog/charset.h"
 
+#include <errno.h>
 #include <iconv.h>
 #include <string.h>
 
 #include "binlog/charset_tables.h"
+
+/* What stands for bytes that are no character. */
+#define REPLACEMENT 0xfffd
 
 const char *
 binlog_charset_name(uint16_t collation)
@@ -138,12 +145,13 @@ swe7_char(uint8_t b)
 	}
 }
 
-/* One-byte sets. Returns false at a byte that is no character of the set. */
-static bool
+/* ASCII and the one-byte sets. Returns how many bytes are no character of the set. */
+static uint32_t
 convert_single(const BinlogCharset *set, const uint8_t *data, uint32_t len, char *out,
                size_t *outlen)
 {
 	char *o = out;
+	uint32_t invalid = 0;
 
 	for (uint32_t i = 0; i < len; i++)
 	{
@@ -152,53 +160,64 @@ convert_single(const BinlogCharset *set, const uint8_t *data, uint32_t len, char
 
 		if (set->kind == CHARSET_SWE7)
 			c = swe7_char(b);
+		else if (set->kind == CHARSET_ASCII)
+			c = b < 0x80 ? b : 0;
 		else
 			c = b < 0x80 ? b : set->half[b - 0x80];
 		if (c == 0 && b != 0)
-			return false;
+		{
+			c = REPLACEMENT;
+			invalid++;
+		}
 		o += put_utf8(o, c);
 	}
 	*outlen = (size_t) (o - out);
-	return true;
+	return invalid;
 }
 
-/* UCS-2, UTF-16 in both byte orders, UTF-32. False on lone surrogates and odd lengths. */
-static bool
+/* UCS-2, UTF-16 in both byte orders, UTF-32. Returns how many units are no character: lone surrogates, half units. */
+static uint32_t
 convert_wide(const BinlogCharset *set, const uint8_t *data, uint32_t len, char *out, size_t *outlen)
 {
 	uint32_t unit = set->kind == CHARSET_UTF32 ? 4 : 2;
 	int low = set->kind == CHARSET_UTF16LE ? 0 : 1;
 	char *o = out;
+	uint32_t invalid = 0;
 
-	if (len % unit != 0)
-		return false;
 	for (uint32_t i = 0; i < len; i += unit)
 	{
 		const uint8_t *p = data + i;
 		uint32_t c;
 
-		if (unit == 4)
+		if (len - i < unit)
+			c = UINT32_MAX;
+		else if (unit == 4)
 			c = (uint32_t) p[0] << 24 | (uint32_t) p[1] << 16 | (uint32_t) p[2] << 8 | p[3];
 		else
 			c = (uint32_t) p[1 - low] << 8 | p[low];
 		if (c >= 0xd800 && c <= 0xdfff)
 		{
-			uint32_t trail;
+			uint32_t trail = 0;
 
-			if (unit == 4 || set->kind == CHARSET_UCS2 || c >= 0xdc00 || len - i < 4)
-				return false;
-			trail = (uint32_t) p[3 - low] << 8 | p[2 + low];
-			if (trail < 0xdc00 || trail > 0xdfff)
-				return false;
-			c = 0x10000 + ((c - 0xd800) << 10) + (trail - 0xdc00);
-			i += 2;
+			if (unit == 2 && set->kind != CHARSET_UCS2 && c < 0xdc00 && len - i >= 4)
+				trail = (uint32_t) p[3 - low] << 8 | p[2 + low];
+			if (trail >= 0xdc00 && trail <= 0xdfff)
+			{
+				c = 0x10000 + ((c - 0xd800) << 10) + (trail - 0xdc00);
+				i += 2;
+			}
+			else
+				c = UINT32_MAX;
 		}
 		if (c > 0x10ffff)
-			return false;
+		{
+			c = REPLACEMENT;
+			invalid++;
+		}
 		o += put_utf8(o, c);
 	}
 	*outlen = (size_t) (o - out);
-	return true;
+	return invalid;
 }
 
 /* Bytes of the character at p in one of the sets with exceptions; never more than left. */
@@ -209,8 +228,8 @@ multibyte_length(const BinlogCharset *set, const uint8_t *p, uint32_t left)
 
 	if (p[0] < 0x80)
 		return 1;
-	if (set->name[0] == 's' && p[0] >= 0xa1 && p[0] <= 0xdf)
-		len = 1; /* sjis: half-width katakana */
+	if (set->name[0] == 's' && (p[0] == 0x80 || (p[0] >= 0xa0 && p[0] <= 0xdf) || p[0] >= 0xfd))
+		len = 1; /* sjis: half-width katakana, and what begins no character */
 	else if (set->name[0] == 'u' && p[0] == 0x8f)
 		len = 3; /* ujis: JIS X 0212 */
 	else if (set->name[0] == 'g' && left > 1 && p[1] >= 0x30 && p[1] <= 0x39)
@@ -242,25 +261,71 @@ find_exception(const BinlogCharset *set, const uint8_t *p, uint32_t len)
 	return 0;
 }
 
+/* Does a character of more than one byte begin with that byte? */
+static bool
+is_lead(iconv_t cd, uint8_t byte)
+{
+	char buf[8];
+	char *in = (char *) &byte;
+	char *out = buf;
+	size_t left = 1;
+	size_t room = sizeof(buf);
+
+	return iconv(cd, &in, &left, &out, &room) == (size_t) -1 && errno == EINVAL;
+}
+
 /*
- * Sets that iconv knows. With exceptions, the text is cut into runs: ASCII and
+ * A run of bytes through iconv; returns how many sequences of it are no
+ * character. Such a sequence is the byte where iconv stopped, with the next one
+ * when together they look like a character; ASCII is never taken along.
+ */
+static uint32_t
+convert_run(iconv_t cd, const uint8_t *data, uint32_t len, char **out, size_t *room)
+{
+	char *in = (char *) data;
+	size_t left = len;
+	uint32_t invalid = 0;
+
+	while (left > 0 && iconv(cd, &in, &left, out, room) == (size_t) -1)
+	{
+		uint32_t skip = 1;
+		int size;
+
+		/* never short: there are three bytes of room for each byte, and some more */
+		if (*room < 4)
+			return invalid + 1;
+		/* an incomplete character ends the run */
+		if (errno == EINVAL)
+			skip = (uint32_t) left;
+		else if (left > 1 && (uint8_t) in[1] >= 0x80 && is_lead(cd, (uint8_t) in[0]))
+			skip = 2;
+		size = put_utf8(*out, REPLACEMENT);
+		*out += size;
+		*room -= (size_t) size;
+		in += skip;
+		left -= skip;
+		invalid++;
+	}
+	return invalid;
+}
+
+/*
+ * Sets that iconv knows. Returns how many sequences are no character. With exceptions, the text is cut into runs: ASCII and
  * exceptions are mapped here (sjis must keep 0x5c and 0x7e as ASCII, as the
  * servers do), the rest by iconv.
  */
-static bool
+static uint32_t
 convert_iconv(iconv_t cd, const BinlogCharset *set, const uint8_t *data, uint32_t len, char *out,
               size_t cap, size_t *outlen)
 {
 	char *o = out;
 	size_t room = cap;
-	bool ok = true;
+	uint32_t invalid = 0;
 
-	for (uint32_t i = 0; ok && i < len;)
+	for (uint32_t i = 0; i < len;)
 	{
 		uint32_t run = len - i;
 		uint32_t mapped = 0;
-		char *in = (char *) (data + i);
-		size_t left;
 
 		if (set->nexceptions > 0)
 		{
@@ -289,40 +354,33 @@ convert_iconv(iconv_t cd, const BinlogCharset *set, const uint8_t *data, uint32_
 			if (run == 0)
 				continue;
 		}
-		left = run;
-		if (iconv(cd, &in, &left, &o, &room) == (size_t) -1 || left != 0)
-			ok = false;
+		invalid += convert_run(cd, data + i, run, &o, &room);
 		i += run;
 	}
 	*outlen = (size_t) (o - out);
-	return ok;
+	return invalid;
 }
 
 CdcStatus
-binlog_charset_to_utf8(uint16_t collation, const uint8_t *data, uint32_t len, CdcArena *arena,
-                       const char **out, uint32_t *outlen, CdcError *err)
+binlog_charset_mend(uint16_t collation, const uint8_t *data, uint32_t len, CdcArena *arena,
+                    const char **out, uint32_t *outlen, uint32_t *invalid, CdcError *err)
 {
 	const BinlogCharset *set = binlog_collation_charset(collation);
 	size_t cap;
 	size_t used = 0;
 	char *text;
 	iconv_t cd;
-	bool ok;
 
+	*invalid = 0;
 	if (set == NULL)
 		return cdc_fail(err, CDC_UNSUPPORTED, 0, "collation %u is not known", (unsigned) collation);
 	*out = (const char *) data;
 	*outlen = len;
 	if (set->kind == CHARSET_UTF8 || len == 0)
 		return CDC_OK;
-	if (set->kind == CHARSET_ASCII || set->kind == CHARSET_SINGLE || set->kind == CHARSET_ICONV)
-	{
-		if (is_ascii(data, len))
-			return CDC_OK;
-		if (set->kind == CHARSET_ASCII)
-			return cdc_fail(err, CDC_MALFORMED, 0, "value is not valid in character set \"%s\"",
-			                set->name);
-	}
+	if ((set->kind == CHARSET_ASCII || set->kind == CHARSET_SINGLE || set->kind == CHARSET_ICONV) &&
+	    is_ascii(data, len))
+		return CDC_OK;
 	/* No set takes more than three bytes of UTF-8 per byte, plus one character's slack. */
 	cap = (size_t) len * 3 + 8;
 	if (cap > UINT32_MAX)
@@ -332,32 +390,42 @@ binlog_charset_to_utf8(uint16_t collation, const uint8_t *data, uint32_t len, Cd
 		return cdc_fail(err, CDC_NOMEM, 0, "out of memory");
 	switch ((BinlogCharsetKind) set->kind)
 	{
+		case CHARSET_ASCII:
 		case CHARSET_SWE7:
 		case CHARSET_SINGLE:
-			ok = convert_single(set, data, len, text, &used);
+			*invalid = convert_single(set, data, len, text, &used);
 			break;
 		case CHARSET_UCS2:
 		case CHARSET_UTF16:
 		case CHARSET_UTF16LE:
 		case CHARSET_UTF32:
-			ok = convert_wide(set, data, len, text, &used);
+			*invalid = convert_wide(set, data, len, text, &used);
 			break;
 		case CHARSET_ICONV:
 			cd = iconv_open("UTF-8", set->iconv_name);
 			if (cd == (iconv_t) -1)
 				return cdc_fail(err, CDC_UNSUPPORTED, 0,
 				                "character set \"%s\" is not known to the C library", set->name);
-			ok = convert_iconv(cd, set, data, len, text, cap, &used);
+			*invalid = convert_iconv(cd, set, data, len, text, cap, &used);
 			iconv_close(cd);
 			break;
-		default:
-			ok = false;
+		case CHARSET_UTF8:
 			break;
 	}
-	if (!ok)
-		return cdc_fail(err, CDC_MALFORMED, 0, "value is not valid in character set \"%s\"",
-		                set->name);
 	*out = text;
 	*outlen = (uint32_t) used;
 	return CDC_OK;
+}
+
+CdcStatus
+binlog_charset_to_utf8(uint16_t collation, const uint8_t *data, uint32_t len, CdcArena *arena,
+                       const char **out, uint32_t *outlen, CdcError *err)
+{
+	uint32_t invalid;
+	CdcStatus status = binlog_charset_mend(collation, data, len, arena, out, outlen, &invalid, err);
+
+	if (status == CDC_OK && invalid > 0)
+		return cdc_fail(err, CDC_MALFORMED, 0, "value is not valid in character set \"%s\"",
+		                binlog_charset_name(collation));
+	return status;
 }

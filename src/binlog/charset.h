@@ -32,4 +32,12 @@ extern bool binlog_charset_is_supported(uint16_t collation);
 extern CdcStatus binlog_charset_to_utf8(uint16_t collation, const uint8_t *data, uint32_t len,
 										CdcArena *arena, const char **out, uint32_t *outlen, CdcError *err);
 
+/*
+ * The same for a value, which is not lost for some bad bytes: what is no
+ * character of the set becomes U+FFFD, and *invalid counts how many times.
+ */
+extern CdcStatus binlog_charset_mend(uint16_t collation, const uint8_t *data, uint32_t len,
+									 CdcArena *arena, const char **out, uint32_t *outlen,
+									 uint32_t *invalid, CdcError *err);
+
 #endif							/* CDC_BINLOG_CHARSET_H */

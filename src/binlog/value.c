@@ -499,7 +499,8 @@ string_cell(const CdcColumnDef *column, const uint8_t *data, uint32_t len, CdcAr
 		default:
 			break;
 	}
-	status = binlog_charset_to_utf8(column->collation, data, len, arena, &text, &textlen, err);
+	status = binlog_charset_mend(column->collation, data, len, arena, &text, &textlen,
+	                             &cell->invalid, err);
 	if (status != CDC_OK)
 		return status;
 	if (column->type == CDC_TYPE_CHAR)
@@ -602,6 +603,7 @@ binlog_field_to_cell(const CdcColumnDef *column, const CdcField *field, CdcArena
 
 	cell->kind = CDC_CELL_NULL;
 	cell->len = 0;
+	cell->invalid = 0;
 	cell->v.u = 0;
 	if (field->state == CDC_FIELD_NULL)
 		return CDC_OK;

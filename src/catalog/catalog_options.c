@@ -15,6 +15,10 @@
 #include "catalog/catalog.h"
 #include "compat/pg_compat.h"
 
+static const char *const zero_date_values[] = {"error", "null", "epoch", "infinity", NULL};
+static const char *const nul_bytes_values[] = {"error", "strip", "replace", NULL};
+static const char *const invalid_bytes_values[] = {"error", "replace", NULL};
+
 static const UtilOption option_list[] = {
 	{.name = "batch_max_kb",.type = UTIL_OPTION_INT,.default_text = "16384",.min = 64,.max = 1048576,.unit = "kB",
 	.description = "commit when the changes applied since the last commit have this size in the binary log"},
@@ -22,10 +26,16 @@ static const UtilOption option_list[] = {
 	.description = "commit at the latest after this time; 0 commits every source transaction by itself"},
 	{.name = "batch_max_rows",.type = UTIL_OPTION_INT,.default_text = "10000",.min = 1,.max = 1000000,.unit = "rows",
 	.description = "commit when so many changes have been applied; a source transaction is never split"},
+	{.name = "invalid_bytes",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = invalid_bytes_values,
+	.description = "bytes that are not valid in their column's character set: stop the table, or put U+FFFD for them"},
+	{.name = "nul_bytes",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = nul_bytes_values,
+	.description = "NUL characters in text and in JSON for jsonb: stop the table, leave them out, or put U+FFFD for them"},
 	{.name = "snapshot_chunk_rows",.type = UTIL_OPTION_INT,.default_text = "20000",.min = 1,.max = 1000000,.unit = "rows",
 	.description = "rows that the initial copy reads and writes at a time"},
 	{.name = "tinyint1_as_boolean",.type = UTIL_OPTION_BOOL,.default_text = "false",
 	.description = "make tinyint(1) columns boolean instead of smallint"},
+	{.name = "zero_date",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = zero_date_values,
+	.description = "0000-00-00 and other dates that the calendar does not have: stop the table, or NULL, 1970-01-01, -infinity"},
 };
 
 const UtilOptionTable catalog_pipeline_options = {
@@ -35,9 +45,28 @@ const UtilOptionTable catalog_pipeline_options = {
 	.count = lengthof(option_list)
 };
 
-/* A jsonb scalar as text; NULL for everything else. */
+/* Is "null" one of an option's words? Then JSON's null means it too. */
+static bool
+takes_null(const char *name)
+{
+	for (size_t i = 0; i < lengthof(option_list); i++)
+	{
+		const UtilOption *option = &option_list[i];
+
+		if (strcmp(option->name, name) != 0 || option->type != UTIL_OPTION_ENUM)
+			continue;
+		for (const char *const *word = option->values; *word != NULL; word++)
+		{
+			if (strcmp(*word, "null") == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* The value of an option, a jsonb scalar, as text; NULL for everything else. */
 static char *
-scalar_to_text(const JsonbValue *value)
+scalar_to_text(const char *name, const JsonbValue *value)
 {
 	switch (value->type)
 	{
@@ -47,6 +76,8 @@ scalar_to_text(const JsonbValue *value)
 			return DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(value->val.numeric)));
 		case jbvBool:
 			return pstrdup(value->val.boolean ? "true" : "false");
+		case jbvNull:
+			return takes_null(name) ? pstrdup("null") : NULL;
 		default:
 			return NULL;
 	}
@@ -80,7 +111,7 @@ catalog_pipeline_options_check(Datum options)
 			continue;
 		name = pnstrdup(value.val.string.val, value.val.string.len);
 		(void) JsonbIteratorNext(&it, &value, true);
-		text = scalar_to_text(&value);
+		text = scalar_to_text(name, &value);
 		(void) util_option_check(&catalog_pipeline_options, name, text);
 	}
 }
@@ -93,5 +124,5 @@ catalog_pipeline_option(const CatalogPipeline *pipeline, const char *name)
 	if (pipeline->options == (Datum) 0)
 		return NULL;
 	value = getKeyJsonValueFromContainer(&DatumGetJsonbP(pipeline->options)->root, name, strlen(name), NULL);
-	return value == NULL ? NULL : scalar_to_text(value);
+	return value == NULL ? NULL : scalar_to_text(name, value);
 }

@@ -16,6 +16,9 @@
  *	            ("-12.50", scale kept, no leading zeros but the one before the
  *	            point, never "-0.00"). JSON comes as JSON text.
  *	            UUID, INET4 and INET6 come in the server's own text form.
+ *	            Bytes that are no character of the column's set stand as U+FFFD,
+ *	            "invalid" says how many times; text that came as UTF-8 is
+ *	            not checked.
  *	  BYTES     raw; BINARY(n) padded to n with zero bytes.
  *	  BIT       big-endian bytes, most significant first, (nbits + 7) / 8 long.
  *	  GEOMETRY  SRID as 4 bytes little endian, then WKB, as the servers store it.
@@ -65,6 +68,7 @@ typedef struct CdcCell
 {
 	CdcCellKind kind;
 	uint32_t	len;
+	uint32_t	invalid;		/* TEXT: see above */
 	union
 	{
 		int64_t		i;

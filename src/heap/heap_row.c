@@ -18,7 +18,7 @@
 #include "util/util_error.h"
 
 HeapRow *
-heap_row_open(Oid relid, const CdcTableDef *def)
+heap_row_open(Oid relid, const CdcTableDef *def, const SchemaPolicies *policies)
 {
 	HeapTarget *target = heap_target_open(relid);
 	MemoryContext cxt = target->estate->es_query_cxt;
@@ -26,7 +26,7 @@ heap_row_open(Oid relid, const CdcTableDef *def)
 	bool	   *given;
 
 	row->target = target;
-	row->table = schema_table_open(def, target->rel, cxt);
+	row->table = schema_table_open(def, target->rel, policies, cxt);
 
 	given = MemoryContextAllocZero(cxt, sizeof(bool) * row->table->natts);
 	for (int i = 0; i < row->table->ncolumns; i++)
@@ -54,6 +54,7 @@ set_cell(HeapRow *row, TupleTableSlot *slot, int column, const CdcCell *cell)
 	row->current = to->def;
 	slot->tts_values[to->attnum - 1] =
 		schema_cell_to_datum(to, cell, &slot->tts_isnull[to->attnum - 1]);
+	row->replaced += to->replaced;
 	row->current = NULL;
 }
 
@@ -67,6 +68,15 @@ void
 heap_row_set_key(HeapRow *row, int column, const CdcCell *cell)
 {
 	set_cell(row, row->target->search, column, cell);
+}
+
+int64
+heap_row_take_replaced(HeapRow *row)
+{
+	int64		replaced = row->replaced;
+
+	row->replaced = 0;
+	return replaced;
 }
 
 void

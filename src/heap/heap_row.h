@@ -26,18 +26,22 @@ typedef struct HeapRow
 	HeapTarget *target;
 	SchemaTable *table;
 	const CdcColumnDef *current;	/* column whose value is being turned, for error contexts; else NULL */
+	int64		replaced;		/* values that a policy changed, see heap_row_take_replaced */
 } HeapRow;
 
 /*
  * Open the target of a source table. Throws when it cannot be written or when
  * columns or key do not fit. def has to outlive the result.
  */
-extern HeapRow *heap_row_open(Oid relid, const CdcTableDef *def);
+extern HeapRow *heap_row_open(Oid relid, const CdcTableDef *def, const SchemaPolicies *policies);
 extern void heap_row_close(HeapRow *row);
 
 /* Put a cell into the new row (target->slot), resp. a key column's into target->search. */
 extern void heap_row_set(HeapRow *row, int column, const CdcCell *cell);
 extern void heap_row_set_key(HeapRow *row, int column, const CdcCell *cell);
+
+/* How many values were changed by a policy since the last call. */
+extern int64 heap_row_take_replaced(HeapRow *row);
 
 /* Make the new row's key the one to search for. */
 extern void heap_row_search_new(HeapRow *row);

@@ -336,8 +336,9 @@ parse_character(const CdcColumnDef *column, const char *value, uint32 len, CdcAr
 	cell->v.data = value;
 	if (is_transcoded(column))
 	{
-		CdcStatus status = binlog_charset_to_utf8(column->collation, (const uint8_t *) value, len,
-		                                          arena, &cell->v.data, &cell->len, err);
+		CdcStatus status =
+		    binlog_charset_mend(column->collation, (const uint8_t *) value, len, arena,
+		                        &cell->v.data, &cell->len, &cell->invalid, err);
 
 		if (status != CDC_OK)
 			return status;

@@ -57,6 +57,7 @@ publish_table(void *arg, int32 table_id, const ApplyTableStats *delta)
 		.updates = delta->updates,
 		.deletes = delta->deletes,
 		.conflicts = delta->conflicts,
+		.values_replaced = delta->values_replaced,
 		.last_change_at = GetCurrentTimestamp(),
 	};
 

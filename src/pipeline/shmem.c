@@ -463,7 +463,9 @@ shmem_table_stat_add(int32 pipeline_id, int32 table_id, const ShmemTableStat *de
 		entry->stat.updates += delta->updates;
 		entry->stat.deletes += delta->deletes;
 		entry->stat.conflicts += delta->conflicts;
-		entry->stat.last_change_at = delta->last_change_at;
+		entry->stat.values_replaced += delta->values_replaced;
+		if (delta->last_change_at != 0)
+			entry->stat.last_change_at = delta->last_change_at;
 	}
 	LWLockRelease(shmem->lock);
 }

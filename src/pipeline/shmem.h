@@ -58,6 +58,7 @@ typedef struct ShmemTableStat
 	int64		updates;
 	int64		deletes;
 	int64		conflicts;
+	int64		values_replaced;
 	TimestampTz last_change_at;
 } ShmemTableStat;
 

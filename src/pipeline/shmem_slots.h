@@ -107,7 +107,7 @@ extern void shmem_wake_launcher(void);
  */
 extern void shmem_block_database(Oid database);
 
-/* Add to the counters of a table. Takes the lock of the table hash. */
+/* Add to the counters of a table; last_change_at 0 leaves that as it is. Takes the lock of the table hash. */
 extern void shmem_table_stat_add(int32 pipeline_id, int32 table_id, const ShmemTableStat *delta);
 
 #endif							/* CDC_SHMEM_SLOTS_H */

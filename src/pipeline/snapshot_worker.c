@@ -21,6 +21,15 @@
 #include "snapshot/snapshot.h"
 
 static void
+publish_table(void *arg, int32 table_id, int64 values_replaced)
+{
+	Worker	   *worker = arg;
+	ShmemTableStat stat = {.values_replaced = values_replaced};
+
+	shmem_table_stat_add(worker->pipeline_id, table_id, &stat);
+}
+
+static void
 snapshot_run(Worker *worker)
 {
 	CatalogPosition *position;
@@ -39,7 +48,7 @@ snapshot_run(Worker *worker)
 
 	MemoryContextSwitchTo(worker->cxt);
 	pgstat_report_activity(STATE_RUNNING, psprintf("snapshot of pipeline %s", worker->pipeline->name));
-	copy = snapshot_create(worker->pipeline, worker->endpoint, position->identity);
+	copy = snapshot_create(worker->pipeline, worker->endpoint, position->identity, publish_table, worker);
 	while (snapshot_step(copy))
 	{
 		worker_check_interrupts();

@@ -67,18 +67,6 @@ throw_range(const SchemaColumn *column)
 }
 
 static _Noreturn void
-throw_date(const SchemaColumn *column)
-{
-	ereport(ERROR,
-	        (errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-	         errmsg("value of column \"%s\" is not a date of the calendar", column_name(column)),
-	         errdetail("Zero dates, dates with a zero month or day, and days that do not exist "
-	                   "have no form in type %s.",
-	                   format_type_with_typemod(column->typid, column->typmod)),
-	         errhint("Correct the value on the source, or give the target column the type text.")));
-}
-
-static _Noreturn void
 throw_size(const SchemaColumn *column)
 {
 	ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -99,33 +87,22 @@ throw_form(const SchemaColumn *column, const CdcCell *cell)
 /* ------------------------------------------------------------------- texts */
 
 /*
- * Check UTF-8 text from the source and bring it into the database's encoding.
- * *len is changed along; the result may be the text itself and is then not
+ * Check the UTF-8 text of a cell, mend it as the policies say, and bring it into
+ * the database's encoding. The result may be the cell's own data and is then not
  * terminated by a NUL.
  */
 static const char *
-server_text(const SchemaColumn *column, const char *data, uint32 *len)
+server_text(SchemaColumn *column, const CdcCell *cell, uint32 *len)
 {
+	const char *data = cell->v.data;
 	char *result;
 	int done;
 
+	*len = cell->len;
 	if (*len > MaxAllocSize - VARHDRSZ - 1)
 		throw_size(column);
-	if (!pg_verify_mbstr(PG_UTF8, data, (int) *len, true))
-	{
-		bool has_nul = memchr(data, 0, *len) != NULL;
-
-		ereport(ERROR,
-		        (errcode(ERRCODE_CHARACTER_NOT_IN_REPERTOIRE),
-		         has_nul ? errmsg("text of column \"%s\" contains a NUL byte", column_name(column))
-		                 : errmsg("text of column \"%s\" contains bytes that are not valid in its "
-		                          "character set",
-		                          column_name(column)),
-		         has_nul ? errdetail(
-		                       "PostgreSQL's text types cannot hold the character with code zero.")
-		                 : 0,
-		         errhint("Correct the value on the source.")));
-	}
+	if (cell->invalid > 0 || !pg_verify_mbstr(PG_UTF8, data, (int) *len, true))
+		data = schema_mend_text(column, cell, len);
 	if (!OidIsValid(column->encoding))
 		return data;
 
@@ -296,8 +273,7 @@ cell_text(SchemaColumn *column, const CdcCell *cell, uint32 *len, bool terminate
 	{
 		const char *text;
 
-		*len = cell->len;
-		text = server_text(column, cell->v.data, len);
+		text = server_text(column, cell, len);
 		return terminated ? pnstrdup(text, *len) : text;
 	}
 
@@ -412,6 +388,9 @@ schema_to_input(SchemaColumn *column, const CdcCell *cell)
 	char *text = unconstify(char *, cell_text(column, cell, &len, true));
 	volatile Datum result = (Datum) 0;
 
+	if (column->typid == JSONBOID)
+		schema_mend_json(column, text);
+
 	PG_TRY();
 	{
 		result = InputFunctionCall(&column->input, text, column->typioparam, column->typmod);
@@ -439,7 +418,11 @@ schema_to_input(SchemaColumn *column, const CdcCell *cell)
 		         ? errdetail("\\u0000 in a JSON string, and escapes of characters that the "
 		                     "database's encoding does not have, have no form in jsonb.")
 		         : 0,
-		     errhint("Correct the value on the source, or give the target column the type text.")));
+		     sqlstate == ERRCODE_UNTRANSLATABLE_CHARACTER
+		         ? errhint("Correct the value on the source, give the target column the type json "
+		                   "or text, or make the pipeline anew with its option \"nul_bytes\".")
+		         : errhint("Correct the value on the source, or give the target column the type "
+		                   "text.")));
 	}
 	PG_END_TRY();
 	pfree(text);
@@ -652,12 +635,14 @@ schema_is_real_date(int year, int month, int day)
 	       day <= day_tab[isleap(year)][month - 1];
 }
 
-static int
-cell_days(SchemaColumn *column, const CdcTimeParts *t)
+/* Days since 2000-01-01; false when the calendar does not have the date. */
+static bool
+cell_days(const CdcTimeParts *t, int *days)
 {
 	if (!schema_is_real_date(t->year, t->month, t->day))
-		throw_date(column);
-	return date2j(t->year, t->month, t->day) - POSTGRES_EPOCH_JDATE;
+		return false;
+	*days = date2j(t->year, t->month, t->day) - POSTGRES_EPOCH_JDATE;
+	return true;
 }
 
 static int64
@@ -669,9 +654,11 @@ clock_us(const CdcTimeParts *t)
 Datum
 schema_to_date(SchemaColumn *column, const CdcCell *cell)
 {
+	int days;
+
 	if (cell->kind != CDC_CELL_DATE)
 		throw_form(column, cell);
-	return DateADTGetDatum(cell_days(column, &cell->v.time));
+	return cell_days(&cell->v.time, &days) ? DateADTGetDatum(days) : schema_replace_date(column);
 }
 
 Datum
@@ -712,15 +699,18 @@ schema_to_time(SchemaColumn *column, const CdcCell *cell)
 Datum
 schema_to_timestamp(SchemaColumn *column, const CdcCell *cell)
 {
+	int days;
+
 	switch (cell->kind)
 	{
 		case CDC_CELL_DATE:
 		case CDC_CELL_DATETIME:
-			return TimestampGetDatum((int64) cell_days(column, &cell->v.time) * USECS_PER_DAY +
-			                         clock_us(&cell->v.time));
+			if (!cell_days(&cell->v.time, &days))
+				return schema_replace_date(column);
+			return TimestampGetDatum((int64) days * USECS_PER_DAY + clock_us(&cell->v.time));
 		case CDC_CELL_TIMESTAMP:
 			if (cell->v.epoch_us == CDC_ZERO_TIMESTAMP)
-				throw_date(column);
+				return schema_replace_date(column);
 			return TimestampGetDatum(cell->v.epoch_us - UNIX_TO_POSTGRES_US);
 		default:
 			throw_form(column, cell);
@@ -816,9 +806,14 @@ schema_cell_to_datum(SchemaColumn *column, const CdcCell *cell, bool *isnull)
 {
 	Datum value = (Datum) 0;
 
+	column->replaced = false;
+	column->made_null = false;
 	*isnull = cell->kind == CDC_CELL_NULL;
 	if (!*isnull)
+	{
 		value = column->convert(column, cell);
+		*isnull = column->made_null;
+	}
 	if (OidIsValid(column->domain))
 		domain_check(value, *isnull, column->domain, &column->domain_cache, column->cxt);
 	return value;

@@ -456,7 +456,8 @@ append_column(StringInfo sql, const CdcColumnDef *column, const SchemaTypeOption
 		if (clause != NULL)
 			appendStringInfo(sql, " %s", clause);
 	}
-	if (!column->nullable || column->key_part != 0)
+	if ((!column->nullable || column->key_part != 0) &&
+	    !schema_zero_date_is_null(column, &options->policies))
 		appendStringInfoString(sql, " NOT NULL");
 }
 

@@ -34,6 +34,25 @@ extern const char *schema_source_type(const CdcColumnDef *def);
 /* Default clause of a column ("DEFAULT 1"), palloc'd; NULL when there is none or it has no translation. */
 extern char *schema_default_clause(const CdcColumnDef *column, const SchemaTypeOptions *options);
 
+/* schema_policy.c: can the column's values become NULL by the policy for zero dates? */
+extern bool schema_zero_date_is_null(const CdcColumnDef *def, const SchemaPolicies *policies);
+
+/* Which of the policies a column has; not_null: its target is NOT NULL. */
+extern void schema_column_set_policies(SchemaColumn *column, const SchemaPolicies *policies,
+                                       bool not_null);
+
+/* What stands for a date that the calendar does not have; throws when the policy is to. */
+extern Datum schema_replace_date(SchemaColumn *column);
+
+/*
+ * Text of a cell with NULs or invalid bytes as the policies want it, palloc'd and
+ * terminated; throws when they want an error.
+ */
+extern const char *schema_mend_text(SchemaColumn *column, const CdcCell *cell, uint32 *len);
+
+/* Treat \u0000 in JSON text in place; leaves it there when the policy is an error. */
+extern void schema_mend_json(SchemaColumn *column, char *text);
+
 /* Is year, month, day a day of the calendar? Year 0 is 1 BC. */
 extern bool schema_is_real_date(int year, int month, int day);
 

@@ -258,7 +258,8 @@ collect_key(const CdcTableDef *def, SchemaTable *table)
  * value is written like any other.
  */
 SchemaTable *
-schema_table_open(const CdcTableDef *def, Relation rel, MemoryContext cxt)
+schema_table_open(const CdcTableDef *def, Relation rel, const SchemaPolicies *policies,
+                  MemoryContext cxt)
 {
 	MemoryContext old = MemoryContextSwitchTo(cxt);
 	TupleDesc desc = RelationGetDescr(rel);
@@ -290,6 +291,8 @@ schema_table_open(const CdcTableDef *def, Relation rel, MemoryContext cxt)
 			    (column->key_part != 0 &&
 			     !schema_column_is_exact(&table->columns[i], att, &why)))
 				add_reason(&reasons, "%s", why);
+			else
+				schema_column_set_policies(&table->columns[i], policies, att->attnotnull);
 		}
 		else if (!column->is_generated)
 			add_reason(&reasons, "Column \"%s\" is generated in the target, but not in the source.",

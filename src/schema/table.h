@@ -31,8 +31,9 @@ extern bool schema_def_is_supported(const CdcTableDef *def, const SchemaTypeOpti
 
 /*
  * Statements that make the target: CREATE TABLE with primary key (the source's key), NOT
- * NULL, defaults that translate, identity for AUTO_INCREMENT; COMMENT ON for
- * table and columns. Names quoted and schema-qualified. List of char *.
+ * NULL (unless a policy may make the value NULL), defaults that translate, identity for
+ * AUTO_INCREMENT; COMMENT ON for table and columns. Names quoted and schema-qualified. List
+ * of char *.
  */
 extern List *schema_create_statements(const CdcTableDef *def, const char *target_schema,
                                       const char *target_table, const SchemaTypeOptions *options);
@@ -56,7 +57,8 @@ typedef struct SchemaTable
  * column's type does not fit, or a key column's type may take two different
  * values for the same. Everything in cxt; def must outlive it.
  */
-extern SchemaTable *schema_table_open(const CdcTableDef *def, Relation rel, MemoryContext cxt);
+extern SchemaTable *schema_table_open(const CdcTableDef *def, Relation rel,
+                                      const SchemaPolicies *policies, MemoryContext cxt);
 
 /*
  * Compare the definition that an event carries with the declared one. On

@@ -20,10 +20,36 @@
 
 #include "core/table_def.h"
 
+/* What becomes of a value that has no form in the target's type. */
+typedef enum SchemaPolicy
+{
+	SCHEMA_POLICY_ERROR,    /* it stops the table */
+	SCHEMA_POLICY_NULL,     /* NULL */
+	SCHEMA_POLICY_EPOCH,    /* 1970-01-01 */
+	SCHEMA_POLICY_INFINITY, /* -infinity */
+	SCHEMA_POLICY_STRIP,    /* without it */
+	SCHEMA_POLICY_REPLACE   /* U+FFFD in its place */
+} SchemaPolicy;
+
+/* All zero: each is an error. */
+typedef struct SchemaPolicies
+{
+	SchemaPolicy
+	    zero_date; /* dates that the calendar does not have: ERROR, NULL, EPOCH, INFINITY */
+	SchemaPolicy nul_bytes;     /* NUL in text, \u0000 in jsonb: ERROR, STRIP, REPLACE */
+	SchemaPolicy invalid_bytes; /* not valid in the column's character set: ERROR, REPLACE */
+} SchemaPolicies;
+
 typedef struct SchemaTypeOptions
 {
 	bool tinyint1_as_boolean; /* tinyint(1) -> boolean instead of smallint */
+	SchemaPolicies policies;
 } SchemaTypeOptions;
+
+struct CatalogPipeline;
+
+/* The options of a pipeline that concern types and values. */
+extern void schema_options_read(const struct CatalogPipeline *pipeline, SchemaTypeOptions *options);
 
 /*
  * PostgreSQL type of a source column as SQL text ("numeric(20)"), palloc'd;
@@ -47,10 +73,15 @@ struct SchemaColumn
 	Oid typioparam;
 	FmgrInfo input; /* the target type's input function */
 	SchemaConvert convert;
-	Oid domain;         /* the target's type when that is a domain */
-	void *domain_cache; /* kept by domain_check */
-	Oid encoding;       /* conversion function from UTF-8; invalid when none is needed */
-	MemoryContext cxt;  /* where what is kept lives */
+	Oid domain;              /* the target's type when that is a domain */
+	void *domain_cache;      /* kept by domain_check */
+	Oid encoding;            /* conversion function from UTF-8; invalid when none is needed */
+	MemoryContext cxt;       /* where what is kept lives */
+	SchemaPolicies policies; /* a key column has none */
+
+	/* of the value that was converted last */
+	bool replaced;  /* a policy changed it */
+	bool made_null; /* ... to NULL */
 };
 
 /*
@@ -64,9 +95,10 @@ extern void schema_column_init(SchemaColumn *column, const CdcColumnDef *def,
 
 /*
  * Value of a cell for that column, in CurrentMemoryContext. Checks encoding,
- * range and typmod itself. Throws a class 22 error (no value in it) when the
- * value has no form in the target type: zero dates, NUL bytes or invalid bytes
- * in text, \u0000 in jsonb, out of range.
+ * range and typmod itself. A value that has no form in the target type (zero
+ * dates, NUL bytes or invalid bytes in text, \u0000 in jsonb) becomes what the
+ * column's policies say, and column->replaced tells; without a policy, or out
+ * of range, it throws a class 22 error (no value in it).
  */
 extern Datum schema_cell_to_datum(SchemaColumn *column, const CdcCell *cell, bool *isnull);
 

@@ -38,9 +38,12 @@ extern void snapshot_prepare(const CatalogPipeline *pipeline, const MysqlEndpoin
 
 typedef struct SnapshotCopy SnapshotCopy;
 
+/* Values of a table that a policy changed are told after each chunk that has some. */
+typedef void (*SnapshotPublish) (void *arg, int32 table_id, int64 values_replaced);
+
 /* The snapshot worker's state: opens its own session when first needed. identity: server the copy must come from. */
 extern SnapshotCopy *snapshot_create(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint,
-								 const char *identity);
+								 const char *identity, SnapshotPublish publish, void *publish_arg);
 
 /*
  * Copy one more chunk of one table that is in SNAPSHOT, or finish a table

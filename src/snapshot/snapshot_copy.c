@@ -92,6 +92,9 @@ struct SnapshotCopy
 	const MysqlEndpoint *endpoint;
 	char	   *identity;
 	uint64		max_rows;
+	SchemaTypeOptions types;
+	SnapshotPublish publish;
+	void	   *publish_arg;
 	MysqlSession *session;
 	MysqlServerInfo *info;
 	CopyTable  *table;			/* NULL: to be chosen */
@@ -102,7 +105,8 @@ struct SnapshotCopy
 };
 
 SnapshotCopy *
-snapshot_create(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint, const char *identity)
+snapshot_create(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint, const char *identity,
+				SnapshotPublish publish, void *publish_arg)
 {
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "cdc snapshot", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
@@ -117,6 +121,9 @@ snapshot_create(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint, 
 	copy->identity = pstrdup(identity);
 	copy->max_rows = util_option_int(&catalog_pipeline_options, "snapshot_chunk_rows",
 									 catalog_pipeline_option(pipeline, "snapshot_chunk_rows"));
+	schema_options_read(pipeline, &copy->types);
+	copy->publish = publish;
+	copy->publish_arg = publish_arg;
 	cdc_arena_init(&copy->arena,
 				   util_context_allocator(AllocSetContextCreate(cxt, "cdc snapshot values",
 																ALLOCSET_DEFAULT_SIZES)), 0);
@@ -476,7 +483,8 @@ chunk_is_due(const SnapshotCopy *copy)
 	return (last != NULL ? last->chunk_no : 0) == table->chunk_no;
 }
 
-static void
+/* Returns how many values of the rows that were written a policy changed. */
+static int64
 insert_rows(SnapshotCopy *copy, const Chunk *chunk)
 {
 	CopyTable  *table = copy->table;
@@ -485,8 +493,9 @@ insert_rows(SnapshotCopy *copy, const Chunk *chunk)
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old;
 	HeapRow    *row;
+	int64		replaced = 0;
 
-	row = heap_row_open(table->target, table->def);
+	row = heap_row_open(table->target, table->def, &copy->types.policies);
 	copy->row = row;
 	old = MemoryContextSwitchTo(row_cxt);
 
@@ -496,6 +505,7 @@ insert_rows(SnapshotCopy *copy, const Chunk *chunk)
 		MemoryContextReset(row_cxt);
 		copy->row_no = i + 1;
 
+		(void) heap_row_take_replaced(row);		/* of a row that was left out */
 		fill_row(copy, row, &chunk->rows[i]);
 		if (heap_target_exists(row->target))
 			continue;
@@ -504,12 +514,14 @@ insert_rows(SnapshotCopy *copy, const Chunk *chunk)
 								   chunk_key_bytes(row->target, row->target->search)))
 			continue;
 		heap_target_insert(row->target);
+		replaced += heap_row_take_replaced(row);
 	}
 
 	MemoryContextSwitchTo(old);
 	copy->row = NULL;
 	heap_row_close(row);
 	MemoryContextDelete(row_cxt);
+	return replaced;
 }
 
 /* Write a chunk with its ledger row in one transaction; forgets the table when the chunk is not due. */
@@ -521,6 +533,7 @@ write_chunk(SnapshotCopy *copy, const Chunk *chunk)
 	MemoryContext old = CurrentMemoryContext;
 	ErrorContextCallback frame = {.previous = error_context_stack,.callback = copy_error_context,.arg = copy};
 	ChunkKey   *upper;
+	int64		replaced = 0;
 	bool		due;
 
 	old = MemoryContextSwitchTo(table->cxt);
@@ -548,7 +561,7 @@ write_chunk(SnapshotCopy *copy, const Chunk *chunk)
 			.bytes = chunk->bytes,
 		};
 
-		insert_rows(copy, chunk);
+		replaced = insert_rows(copy, chunk);
 		catalog_chunk_insert(&ledger);
 	}
 	PopActiveSnapshot();
@@ -556,6 +569,8 @@ write_chunk(SnapshotCopy *copy, const Chunk *chunk)
 	error_context_stack = frame.previous;
 	MemoryContextSwitchTo(old);
 	pgstat_report_stat(false);
+	if (replaced > 0)
+		copy->publish(copy->publish_arg, table->table_id, replaced);
 
 	if (!due)
 	{

@@ -251,7 +251,7 @@ make_target(const Prepare *p, Candidate *c)
 	}
 
 	/* opening checks rights, key and columns */
-	row = heap_row_open(relid, c->def);
+	row = heap_row_open(relid, c->def, &p->options.policies);
 	if (existed && heap_target_has_rows(row->target))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -437,9 +437,7 @@ snapshot_prepare(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint,
 	Prepare		p = {.pipeline = pipeline};
 
 	MemoryContextSwitchTo(cxt);
-	p.options.tinyint1_as_boolean =
-		util_option_bool(&catalog_pipeline_options, "tinyint1_as_boolean",
-						 catalog_pipeline_option(pipeline, "tinyint1_as_boolean"));
+	schema_options_read(pipeline, &p.options);
 
 	session = mysql_session_open(endpoint); /* closed with cxt when something throws */
 	p.info = mysql_server_info(session);

@@ -33,10 +33,20 @@ SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"
 SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"snapshot_chunk_rows": [5]}');
 SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"snapshot_chunk_rows": null}');
 SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"tinyint1_as_boolean": "maybe"}');
+-- policies: words, and JSON's null where "null" is one of them
+SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"zero_dates": "null"}');
+SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"zero_date": "replace"}');
+\echo :LAST_ERROR_SQLSTATE
+SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"nul_bytes": "null"}');
+SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"nul_bytes": null}');
+SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"invalid_bytes": true}');
 SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '[]');
 SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"a": {"snapshot_chunk_rows": 5}}');
 SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}',
 	options => '{"snapshot_chunk_rows": 500, "batch_max_ms": "50", "tinyint1_as_boolean": true}');
+SELECT cdc_drop_pipeline('options');
+SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}',
+	options => '{"zero_date": null, "nul_bytes": "strip", "invalid_bytes": "replace"}');
 SELECT cdc_drop_pipeline('options');
 
 -- file names on the database server are for superusers

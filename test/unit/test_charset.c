@@ -36,6 +36,31 @@ check(uint16_t collation, const char *hex, const char *want)
 	cdc_arena_free(&arena);
 }
 
+/* The same for a value that may be broken: what becomes of it, and how many replacements it has. */
+static void
+check_mend(uint16_t collation, const char *hex, const char *want, uint32_t want_invalid)
+{
+	CdcArena arena;
+	CdcBuf in;
+	CdcError err = {0};
+	const char *out;
+	uint32_t len;
+	uint32_t invalid;
+	char name[200];
+
+	snprintf(name, sizeof(name), "mended: collation %u, %s", collation, hex);
+	cdc_arena_init(&arena, &cdc_malloc_allocator, 0);
+	cdc_buf_init(&in, &cdc_malloc_allocator, 0);
+	put_hex(&in, hex);
+	is_int(binlog_charset_mend(collation, (const uint8_t *) in.data, (uint32_t) in.len, &arena,
+	                           &out, &len, &invalid, &err),
+	       CDC_OK, name);
+	is_strn(out, len, want, name);
+	is_int(invalid, want_invalid, name);
+	cdc_buf_free(&in);
+	cdc_arena_free(&arena);
+}
+
 int
 main(void)
 {
@@ -91,5 +116,24 @@ main(void)
 	check(19, "c7d1b1db 8141", "한글갂");
 	check(248, "d6d0 9439fc36 a6d9 84318236 82359037", "中😀\xee\x9e\x8d︐龴");
 	check(4711, "61", "unsupported");
+
+	check_mend(45, "ff", "\xff", 0); /* UTF-8 is not looked at here */
+	check_mend(47, "ff80", "ÿ€", 0);
+	check_mend(11, "61e9e962", "a\ufffd\ufffdb", 2);
+	check_mend(10, "7f", "\ufffd", 1);
+	check_mend(51, "c6 98 ea", "Ж\ufffdк", 1);
+	check_mend(35, "0061 d83d de00 0062", "a\ufffd\ufffdb", 2);
+	check_mend(35, "006100", "a\ufffd", 1);
+	check_mend(54, "d83d 0041", "\ufffdA", 1);
+	check_mend(54, "de00 d83dde00 d83d", "\ufffd😀\ufffd", 2);
+	check_mend(56, "3dd8 6100", "\ufffda", 1);
+	check_mend(60, "0000d800 00110000 00000061 00", "\ufffd\ufffda\ufffd", 3);
+	check_mend(28, "d6d0 ff ce", "中\ufffd\ufffd", 2);
+	check_mend(28, "d6d0 ce", "中\ufffd", 1);
+	check_mend(28, "d6d0 8120 41", "中\ufffd A", 1);
+	check_mend(19, "c7d1 fefe b1db", "한\ufffd\ufffd글", 2);
+	check_mend(24, "d6d0 fefe d6d0", "中\ufffd中", 1);
+	check_mend(13, "93fa a0 967b", "日\ufffd本", 1);
+	check_mend(248, "d6d0 ff 61", "中\ufffda", 1);
 	return done_testing();
 }
