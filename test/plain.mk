@@ -64,11 +64,11 @@ FUZZ_OBJ     := $(PLAIN_SRC:%.c=$(FUZZ_OUT)/%.o)
 FUZZ_NAMES   := $(sort $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c)))
 FUZZ_BIN     := $(FUZZ_NAMES:%=$(FUZZ_OUT)/fuzz_%)
 
-# How long. FUZZ_RUNS: inputs for each target; CDC_FUZZ_INPUTS: for all together, of which the slow ones get a fortieth
-# each and the others share the rest; CDC_FUZZ_SECONDS: time for each target.
+# How long. FUZZ_RUNS: inputs for each target; CDC_FUZZ_INPUTS: for all together, of which the slow ones get a twentieth
+# each and the others share the rest; CDC_FUZZ_SECONDS: time for each target, which run side by side under -j.
 FUZZ_RUNS    ?= 20000
-FUZZ_SLOW    := $(filter reader values payload inflate table_map,$(FUZZ_NAMES))
-FUZZ_MORE     = $(shell expr $(CDC_FUZZ_INPUTS) / 40)
+FUZZ_SLOW    := $(filter reader values statement json gtid payload,$(FUZZ_NAMES))
+FUZZ_MORE     = $(shell expr $(CDC_FUZZ_INPUTS) / 20)
 FUZZ_REST     = $(shell expr \( $(CDC_FUZZ_INPUTS) - $(words $(FUZZ_SLOW)) \* $(FUZZ_MORE) \) / $(words $(filter-out $(FUZZ_SLOW),$(FUZZ_NAMES))) + 1)
 FUZZ_LIMIT    = $(if $(CDC_FUZZ_INPUTS),-runs=$(if $(filter $(1),$(FUZZ_SLOW)),$(FUZZ_MORE),$(FUZZ_REST)),$(if $(CDC_FUZZ_SECONDS),-max_total_time=$(CDC_FUZZ_SECONDS),-runs=$(FUZZ_RUNS)))
 FUZZ_SEED    ?= $(shell date +%s)

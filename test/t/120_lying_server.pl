@@ -16,7 +16,7 @@ use List::Util qw(max shuffle);
 use Test::More;
 use Time::HiRes qw(time);
 
-use constant { MEMORY_MB => 600, LIE_SECONDS => 3 };
+use constant { MEMORY_MB => 600, LIE_SECONDS => 2.5 };
 
 my $seed = $ENV{CDC_TEST_SEED} // time() ^ $$;
 my $rounds = $ENV{CDC_TEST_ROUNDS} // 20;
