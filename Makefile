@@ -39,7 +39,7 @@ test:
 
 test-long:
 	test/tools/install-deps
-	CDC_TEST_ROUNDS=200 CDC_FUZZ_SECONDS=300 test/run
+	CDC_TEST_ROUNDS=200 CDC_FUZZ_INPUTS=20000000 test/run
 
 lint:
 	test/run lint
@@ -69,10 +69,10 @@ help:
 	@echo 'make install    install there'
 	@echo 'make plain      the parts that need no PostgreSQL, with the strictest warnings'
 	@echo 'make test       install what the tests need, run all suites (test/run --help: one suite, one test)'
-	@echo 'make test-long  the same with 200 kill rounds and longer fuzzing'
+	@echo 'make test-long  the same with 200 kill rounds and 20 million fuzz inputs'
 	@echo 'make lint       layers, version ifs, sizes, test numbers'
 	@echo 'make test-unit  their unit tests under AddressSanitizer and UndefinedBehaviorSanitizer'
-	@echo 'make fuzz       fuzz the decoder: FUZZ_RUNS inputs, or CDC_FUZZ_SECONDS'
+	@echo 'make fuzz       fuzz every decoder: FUZZ_RUNS inputs or CDC_FUZZ_SECONDS each, or CDC_FUZZ_INPUTS in all; make fuzz-json: one'
 	@echo 'make bench      snapshot and catch-up speed against a COPY of the same rows'
 	@echo 'make demo       a MariaDB (SOURCE=mysql: MySQL) mirrored into PostgreSQL, all private; YES=1 asks nothing'
 	@echo 'make demo-stop  end the demo and remove it'

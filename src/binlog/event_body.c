@@ -20,6 +20,7 @@
 #include "binlog/charset.h"
 #include "binlog/inflate.h"
 #include "binlog/wire.h"
+#include "core/utf8.h"
 
 #define FORMAT_VERSION 4
 #define SERVER_VERSION_LEN 50
@@ -116,13 +117,20 @@ binlog_parse_format(const uint8_t *body, size_t len, BinlogFormat *format, CdcEr
 	return CDC_OK;
 }
 
+/*
+ * Offsets above this are nonsense: the catalog keeps them in signed numbers of
+ * 64 bits, and what is added to them on the way must not pass those.
+ */
+#define OFFSET_MAX (UINT64_C(1) << 62)
+
 /* Put a file name from the wire into pos. */
 static bool
 set_file(CdcPosition *pos, const uint8_t *name, size_t len)
 {
 	while (len > 0 && name[len - 1] == '\0')
 		len--;
-	if (len == 0 || len > CDC_FILE_NAME_MAX || memchr(name, '\0', len) != NULL)
+	if (len == 0 || len > CDC_FILE_NAME_MAX || memchr(name, '\0', len) != NULL ||
+	    !cdc_utf8_is_valid(name, len))
 		return false;
 	memcpy(pos->file, name, len);
 	pos->file[len] = '\0';
@@ -143,6 +151,8 @@ binlog_parse_rotate(const uint8_t *body, size_t len, BinlogEvent *event, CdcErro
 	name_len = cdc_cursor_left(&c);
 	if (!set_file(&event->u.rotate, c.pos, name_len))
 		return cdc_fail(err, CDC_MALFORMED, 0, "ROTATE event has an invalid file name");
+	if (event->u.rotate.offset > OFFSET_MAX)
+		return cdc_fail(err, CDC_MALFORMED, 0, "ROTATE event has an impossible offset");
 	return CDC_OK;
 }
 
@@ -192,6 +202,8 @@ binlog_parse_heartbeat(const uint8_t *body, size_t len, uint32_t offset_low, Bin
 	}
 	if (!set_file(&event->u.rotate, name, name_len))
 		return cdc_fail(err, CDC_MALFORMED, 0, "HEARTBEAT event has an invalid file name");
+	if (event->u.rotate.offset > OFFSET_MAX)
+		return cdc_fail(err, CDC_MALFORMED, 0, "HEARTBEAT event has an impossible offset");
 	return CDC_OK;
 }
 
@@ -283,6 +295,8 @@ binlog_parse_query(const uint8_t *body, size_t len, CdcArena *arena, BinlogEvent
 	schema = cdc_cursor_bytes(&c, schema_len + 1);
 	if (c.failed)
 		return truncated(err, "QUERY");
+	if (!cdc_utf8_is_valid(schema, schema_len))
+		return cdc_fail(err, CDC_MALFORMED, 0, "QUERY event has an invalid schema name");
 	query->sql_mode = 0;
 	read_status_vars(status_vars, status_len, &query->sql_mode, &collation);
 	query->schema = cdc_arena_strndup(arena, schema, schema_len);
@@ -402,7 +416,7 @@ parse_tagged_gtid(CdcCursor *c, BinlogEvent *event, CdcError *err)
 				uint64_t len = read_serialized(c);
 				const uint8_t *tag = cdc_cursor_bytes(c, len);
 
-				if (tag == NULL || len > CDC_GTID_TAG_MAX)
+				if (tag == NULL || !cdc_gtid_tag_is_valid((const char *) tag, (size_t) len))
 					return cdc_fail(err, CDC_MALFORMED, 0, "GTID event has an invalid tag");
 				memcpy(gtid->gtid.tag, tag, (size_t) len);
 				gtid->gtid.tag[len] = '\0';

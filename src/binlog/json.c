@@ -521,7 +521,9 @@ binlog_json_to_text(const uint8_t *data, size_t len, int max_depth, CdcBuf *out,
 	if (len == 0)
 	{
 		cdc_buf_add_str(out, "null");
-		return out->status;
+		if (out->status != CDC_OK)
+			return cdc_fail(err, out->status, 0, "JSON value does not fit the memory limit");
+		return CDC_OK;
 	}
 	if (len > SIZE_MAX / 4 / TEXT_RATIO_MAX)
 		return cdc_fail(err, CDC_LIMIT, 0, "JSON value is too long");

@@ -35,6 +35,7 @@
 #include "binlog/decimal.h"
 #include "binlog/wire.h"
 #include "core/cursor.h"
+#include "core/utf8.h"
 
 #define COLUMNS_MAX 8192
 
@@ -399,7 +400,7 @@ read_names(CdcTableDef *def, const OptionalFields *fields, CdcArena *arena, CdcE
 		uint64_t len = cdc_cursor_lenenc(&c);
 		const uint8_t *name = cdc_cursor_bytes(&c, len);
 
-		if (c.failed)
+		if (c.failed || !cdc_utf8_is_valid(name, (size_t) len))
 			return malformed(err, "column name field");
 		def->columns[i].name = cdc_arena_strndup(arena, name, (size_t) len);
 		if (def->columns[i].name == NULL)
@@ -610,12 +611,12 @@ binlog_table_parse(BinlogTable *table, bool is_mariadb, CdcError *err)
 	cdc_cursor_init(&c, table->content, table->content_len);
 	len = cdc_cursor_u8(&c);
 	bytes = cdc_cursor_bytes(&c, len + 1);
-	if (c.failed)
+	if (c.failed || !cdc_utf8_is_valid(bytes, (size_t) len))
 		return malformed(err, "schema name");
 	def->schema = cdc_arena_strndup(&table->arena, bytes, (size_t) len);
 	len = cdc_cursor_u8(&c);
 	bytes = cdc_cursor_bytes(&c, len + 1);
-	if (c.failed)
+	if (c.failed || !cdc_utf8_is_valid(bytes, (size_t) len))
 		return malformed(err, "table name");
 	def->name = cdc_arena_strndup(&table->arena, bytes, (size_t) len);
 	ncolumns = cdc_cursor_lenenc(&c);

@@ -83,6 +83,20 @@ cdc_gtid_format(const CdcGtid *gtid, char *out)
 	out[0] = '\0';
 }
 
+bool
+cdc_gtid_tag_is_valid(const char *tag, size_t len)
+{
+	if (len > CDC_GTID_TAG_MAX)
+		return false;
+	for (size_t i = 0; i < len; i++)
+	{
+		if (!((tag[i] >= 'a' && tag[i] <= 'z') || tag[i] == '_' ||
+		      (i > 0 && tag[i] >= '0' && tag[i] <= '9')))
+			return false;
+	}
+	return true;
+}
+
 CdcGtidSet *
 cdc_gtid_set_create(CdcGtidKind kind, const CdcAllocator *allocator)
 {

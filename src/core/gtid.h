@@ -38,6 +38,9 @@ typedef struct CdcGtid
 	uint64_t	sequence;		/* MySQL gno, MariaDB sequence number */
 } CdcGtid;
 
+/* May it be a tag? "" may, as none; else letters in lower case, digits and underscores, and no digit first. */
+extern bool cdc_gtid_tag_is_valid(const char *tag, size_t len);
+
 /* Text of one GTID into out (CDC_GTID_TEXT_MAX bytes); "" for CDC_GTID_NONE. */
 extern void cdc_gtid_format(const CdcGtid *gtid, char *out);
 

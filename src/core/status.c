@@ -10,6 +10,8 @@
 
 #include <stdio.h>
 
+#include "core/utf8.h"
+
 CdcStatus
 cdc_fail(CdcError *err, CdcStatus code, uint64_t offset, const char *fmt, ...)
 {
@@ -22,6 +24,7 @@ cdc_fail(CdcError *err, CdcStatus code, uint64_t offset, const char *fmt, ...)
 		va_start(args, fmt);
 		vsnprintf(err->text, sizeof(err->text), fmt, args);
 		va_end(args);
+		cdc_utf8_repair(err->text); /* names are a server's bytes, and may be cut inside a character */
 	}
 	return code;
 }

@@ -35,7 +35,7 @@ typedef struct CdcError
 {
 	CdcStatus	code;
 	uint64_t	offset;			/* byte in the input where it was noticed */
-	char		text[256];		/* one line, never a row's value */
+	char		text[256];		/* one line of UTF-8, never a row's value */
 } CdcError;
 
 #if defined(__GNUC__)

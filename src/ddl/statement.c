@@ -18,6 +18,8 @@
 
 #include <string.h>
 
+#include "core/event.h"
+#include "core/utf8.h"
 #include "ddl/parser.h"
 
 /* Words of modifiers between CREATE and what it creates, at most. */
@@ -25,6 +27,9 @@
 
 /* SET STATEMENT ... FOR SET STATEMENT ... FOR ..., at most. */
 #define MAX_NESTING 8
+
+/* Longest verb that is told in messages. */
+#define VERB_MAX 32
 
 static void read_statement(DdlParser *p);
 
@@ -312,7 +317,7 @@ set_control(DdlParser *p, DdlKind kind, const char *verb)
 	p->out->certain = true;
 }
 
-/* All that follows, as it stands there. */
+/* All that follows, as it stands there; more than a name can be, or no text, is not understood. */
 static void
 read_xid(DdlParser *p)
 {
@@ -323,6 +328,12 @@ read_xid(DdlParser *p)
 		return;
 	while (end > from && (end[-1] == ' ' || end[-1] == ';'))
 		end--;
+	if (end - from >= CDC_XID_TEXT_MAX || !cdc_utf8_is_valid(from, (size_t) (end - from)))
+	{
+		p->out->certain = false;
+		ddl_set_kind(p, DDL_UNKNOWN, "XA");
+		return;
+	}
 	p->out->xid = cdc_arena_strndup(p->arena, from, (size_t) (end - from));
 	if (p->out->xid == NULL)
 	{
@@ -427,12 +438,21 @@ static const char *const harmless_verbs[] = {
 	"UNINSTALL", "UNLOCK", "USE", NULL
 };
 
-/* Upper-case copy of the current word, for messages. */
+/* Upper-case copy of the current word, for messages; what looks like no word of SQL is not told. */
 static const char *
 word_for_message(DdlParser *p)
 {
-	char	   *word = ddl_token_copy(ddl_current(p), p->arena);
+	const DdlToken *token = ddl_current(p);
+	char	   *word;
 
+	if (token->len > VERB_MAX)
+		return "statement";
+	for (size_t i = 0; i < token->len; i++)
+	{
+		if ((unsigned char) token->text[i] & 0x80)
+			return "statement";
+	}
+	word = ddl_token_copy(token, p->arena);
 	if (word == NULL)
 	{
 		p->nomem = true;

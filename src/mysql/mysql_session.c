@@ -39,6 +39,7 @@
 #include "util/util_wait.h"
 
 #define RING_SIZE (8 * 1024 * 1024)
+#define MAX_ANSWER_BYTES (128 * 1024 * 1024) /* rows of one query that are kept; the definitions of a million columns take less */
 #define STOP_TIMEOUT 500		/* ms that closing waits for the thread */
 #define EXTERNAL_FDS 3		/* socket, its duplicate, eventfd */
 
@@ -75,6 +76,7 @@ struct MysqlSession
 	const char **values;
 	uint32	   *lengths;
 	int			fields_allocated;
+	uint64		answer_bytes;	/* rows of the query so far, but for what was drained */
 
 	int			query_timeout;	/* s; 0: none */
 
@@ -481,6 +483,7 @@ mysql_session_query(MysqlSession *session, const char *sql)
 	if (!mysql_thread_query(session->thread, sql))
 		throw_out_of_memory();
 	session->state = SESSION_QUERY;
+	session->answer_bytes = 0;
 }
 
 /* Make the arrays of the row large enough. */
@@ -521,6 +524,14 @@ mysql_session_fetch(MysqlSession *session, MysqlRow *row)
 	}
 
 	Assert(kind == MYSQL_RECORD_ROW);
+
+	/* callers keep what they read; one row may have any length, as with large objects */
+	if (session->answer_bytes > MAX_ANSWER_BYTES)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("source server \"%s\" answers a query with more than %d MB",
+						session->site.server_name, MAX_ANSWER_BYTES / 1024 / 1024)));
+	session->answer_bytes += len;
 	lengths = (const uint32 *) data;
 	nfields = *lengths++;
 	reserve_fields(session, (int) nfields);
@@ -549,7 +560,7 @@ mysql_session_drain(MysqlSession *session)
 	MysqlRow	row;
 
 	while (mysql_session_fetch(session, &row))
-		;
+		session->answer_bytes = 0;
 }
 
 void

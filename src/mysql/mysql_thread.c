@@ -19,6 +19,7 @@
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
  */
+#include "core/utf8.h"
 #include "mysql/mysql_client.h"
 #include "mysql/mysql_connect.h"
 #include "mysql/mysql_thread.h"
@@ -345,6 +346,7 @@ put_error(MysqlThread *thread, unsigned int code, const char *sqlstate, const ch
 	error->code = code;
 	snprintf(error->sqlstate, sizeof(error->sqlstate), "%s", sqlstate);
 	snprintf(error->text, sizeof(error->text), "%s", text);
+	cdc_utf8_repair(error->text);	/* it goes into the catalog */
 	mysql_ring_publish(thread->ring);
 }
 
@@ -371,6 +373,7 @@ put_done(MysqlThread *thread, const char *text)
 	if (data == NULL)
 		return;
 	memcpy(data, text, len);
+	cdc_utf8_repair(data);
 	mysql_ring_publish(thread->ring);
 }
 

@@ -335,7 +335,10 @@ read_chunk(SnapshotCopy *copy)
 							table->source_schema, table->source_table)));
 		}
 		if ((uint64) chunk->nrows == table->limit)
-			elog(ERROR, "source returned more rows than the limit");
+			ereport(ERROR,
+					(errcode(ERRCODE_PROTOCOL_VIOLATION),
+					 errmsg("the source sent more rows of table \"%s.%s\" than were asked for",
+							table->source_schema, table->source_table)));
 
 		keep_row(chunk, &row);
 		if (chunk->bytes >= CHUNK_MAX_BYTES && (uint64) chunk->nrows < table->limit)

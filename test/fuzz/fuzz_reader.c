@@ -7,21 +7,20 @@
  *	  The input is cut into events by their own lengths. Checksums are put right
  *	  before an event is fed, or nothing behind them would ever be reached. The
  *	  columns of string types are also decoded as the types that only the catalog
- *	  of a server knows.
+ *	  of a server knows. Positions are ones that the catalog can keep, names and
+ *	  errors are text.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
  */
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
+
 #include <zlib.h>
 
 #include "binlog/reader.h"
 
 #define HEADER_LEN 19
 #define MEMORY_LIMIT (16 * 1024 * 1024)
-
-extern int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
 decode_image(const CdcChange *change, const CdcField *fields, CdcArena *arena)
@@ -43,6 +42,31 @@ decode_image(const CdcChange *change, const CdcField *fields, CdcArena *arena)
 		column.type = disguised[i % 5];
 		change->cell(&column, &fields[i], arena, &cell, &err);
 		cdc_arena_reset(arena);
+	}
+}
+
+static void
+check_position(const CdcPosition *pos)
+{
+	require(cdc_position_is_known(pos) && pos->offset <= INT64_MAX);
+	require(utf8_is_valid(pos->file, strlen(pos->file)));
+}
+
+static void
+check_event(const BinlogEvent *event)
+{
+	check_position(&event->start);
+	check_position(&event->end);
+	/* only a ROTATE leads elsewhere */
+	if (event->kind != BINLOG_ROTATE)
+		require(strcmp(event->start.file, event->end.file) == 0 &&
+		        event->start.offset <= event->end.offset);
+	if (event->kind == BINLOG_ROWS && event->u.rows.table != NULL)
+	{
+		const CdcTableDef *table = event->u.rows.table;
+
+		require(utf8_is_valid(table->schema, strlen(table->schema)));
+		require(utf8_is_valid(table->name, strlen(table->name)));
 	}
 }
 
@@ -89,6 +113,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		status = binlog_reader_feed(reader, copy, len);
 		while (status == CDC_OK && (status = binlog_reader_next(reader, &event)) == CDC_OK)
 		{
+			check_event(&event);
 			if (event.kind != BINLOG_ROW)
 				continue;
 			decode_image(&event.u.row, event.u.row.before, &arena);
@@ -98,6 +123,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data += len;
 		size -= len;
 	}
+	if (status != CDC_OK && status != CDC_END)
+		check_error(status, binlog_reader_error(reader));
 	binlog_reader_free(reader);
 	cdc_arena_free(&arena);
 	return 0;

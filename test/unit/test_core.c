@@ -10,6 +10,7 @@
 #include "core/cursor.h"
 #include "core/position.h"
 #include "core/table_def.h"
+#include "core/utf8.h"
 #include "tap.h"
 
 static void
@@ -23,6 +24,25 @@ test_status(void)
 	is_int(err.offset, 12, "cdc_fail keeps the offset");
 	is_int(cdc_fail(NULL, CDC_LIMIT, 0, "x"), CDC_LIMIT, "cdc_fail takes no error");
 	is_str(cdc_status_name(CDC_CHECKSUM), "checksum", "cdc_status_name");
+	cdc_fail(&err, CDC_MALFORMED, 0, "column \"%.4s\" \xff", "\xe2\x82\xac\xe2\x82\xac");
+	is_str(err.text, "column \"\xe2\x82\xac?\" ?", "what is no UTF-8 in a message becomes a question mark");
+}
+
+static void
+test_utf8(void)
+{
+	static const char *const valid[] = {"", "a\x7f", "\xc2\x80\xdf\xbf", "\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80",
+	                                    "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"};
+	static const char *const invalid[] = {"\x80", "a\xff", "\xc1\xbf", "\xc3", "\xe0\x9f\xbf", "\xed\xa0\x80",
+	                                      "\xe2\x82", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xc3(", "\xf8\x88\x80\x80\x80"};
+	char text[] = "a\xc3\xa4\xc3\xff\xe2\x82";
+
+	for (size_t i = 0; i < sizeof(valid) / sizeof(valid[0]); i++)
+		ok(cdc_utf8_is_valid(valid[i], strlen(valid[i])), "valid UTF-8");
+	for (size_t i = 0; i < sizeof(invalid) / sizeof(invalid[0]); i++)
+		ok(!cdc_utf8_is_valid(invalid[i], strlen(invalid[i])), "invalid UTF-8");
+	cdc_utf8_repair(text);
+	is_str(text, "a\xc3\xa4????", "repaired, character by character");
 }
 
 static void
@@ -165,6 +185,7 @@ int
 main(void)
 {
 	test_status();
+	test_utf8();
 	test_arena();
 	test_buf();
 	test_cursor();

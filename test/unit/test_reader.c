@@ -302,6 +302,37 @@ test_gtids(void)
 	       BINLOG_GTID_STANDALONE | BINLOG_GTID_DDL | BINLOG_GTID_ROLLBACK_ALTER, "ROLLBACK_ALTER");
 	is_int(feed_hex(EV_MARIADB_GTID, 0, 0, "0100000000000000 00000000"), CDC_TRUNCATED,
 	       "short MariaDB GTID");
+
+	/* "my:ag", which would read as another set when it comes back from the catalog */
+	start(4);
+	feed_format(false, 127);
+	is_int(feed_hex(EV_GTID_TAGGED, 0, 0,
+	                "0276000000025902cd034d025902b1030422c503b9029604f103000000020404060a6d793a6167"
+	                "08040a0c0c7f77a6f19c6b61061071041283120b"),
+	       CDC_MALFORMED, "a tag that is no tag");
+}
+
+/* What goes into the catalog of the target must be text, and numbers that it can hold. */
+static void
+test_names_and_offsets(void)
+{
+	with_checksum = false;
+	start(4);
+	is_int(feed_hex(EV_ROTATE, EVENT_FLAG_ARTIFICIAL, 0, "0400000000000000 626c2e303031"), CDC_OK,
+	       "ROTATE");
+	start(4);
+	is_int(feed_hex(EV_ROTATE, EVENT_FLAG_ARTIFICIAL, 0, "0400000000000000 626cff2e303031"),
+	       CDC_MALFORMED, "ROTATE to a file whose name is no text");
+	start(4);
+	is_int(feed_hex(EV_ROTATE, EVENT_FLAG_ARTIFICIAL, 0, "00000000000000f0 626c2e303031"),
+	       CDC_MALFORMED, "ROTATE to an offset beyond the catalog's numbers");
+	start(4);
+	is_int(feed_hex(EV_HEARTBEAT_V2, 0, 0, "0106626c2e303031 0209fe00000000000000f0 00"),
+	       CDC_MALFORMED, "heartbeat with an offset beyond the catalog's numbers");
+	start(4);
+	feed_format(false, 127);
+	is_int(feed_hex(EV_QUERY, 0, 0, "01000000 00000000 02 0000 0000 74ff00 42"), CDC_MALFORMED,
+	       "QUERY with a schema whose name is no text");
 }
 
 static void
@@ -590,6 +621,7 @@ main(void)
 	test_checksums();
 	test_unknown_types();
 	test_gtids();
+	test_names_and_offsets();
 	test_queries();
 	test_rows();
 	test_payload();

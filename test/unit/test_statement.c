@@ -101,6 +101,11 @@ test_control(void)
 	check("XA ROLLBACK X'6733',X'',1", "xa-rollback X'6733',X'',1");
 	check("XA COMMIT X'6731',X'',1 ; ", "xa-commit X'6731',X'',1");
 	check("XA COMMIT", "xa-commit");
+	check("XA COMMIT '\xff'", "unknown ?");
+	check("XA ROLLBACK 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+		  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+		  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'",
+		  "unknown ?");
 	check("beginning", "unknown ?");
 }
 
@@ -332,6 +337,21 @@ test_mentions(void)
 	ok(!mentions("", 0, "orders", false), "empty text");
 }
 
+/* The verb is told in messages. */
+static void
+test_verbs(void)
+{
+	CdcArena	arena;
+	DdlStatement statement;
+
+	cdc_arena_init(&arena, &cdc_malloc_allocator, 0);
+	ddl_statement_read("frobnicate t", 12, "db", 0, &arena, &statement);
+	is_str(statement.verb, "FROBNICATE", "an unknown verb in upper case");
+	ddl_statement_read("\xff\xfe t", 4, "db", 0, &arena, &statement);
+	is_str(statement.verb, "statement", "what is no word of SQL is not told");
+	cdc_arena_free(&arena);
+}
+
 /* Every prefix and every single-byte damage of a text with everything in it must be read without harm. */
 static void
 test_damage(void)
@@ -377,6 +397,7 @@ main(void)
 	test_harmless();
 	test_dml();
 	test_mentions();
+	test_verbs();
 	test_damage();
 	return done_testing();
 }

@@ -90,6 +90,9 @@ test_optional(void)
 	is_int(put(5, "030303", "", "0408 0269 64 0161 02c3a9 0802 02 00 0c01 a0", false), CDC_OK,
 	       "names, key, visibility");
 	is_str(column(5, 2)->name, "é", "name");
+	is_int(put(5, "03", "", "0402 01e9", false), CDC_MALFORMED, "a name that is no UTF-8");
+	is_int(put(5, "030303", "", "0408 0269 64 0161 02c3a9 0802 02 00 0c01 a0", false), CDC_OK,
+	       "the former again");
 	ok(column(5, 2)->key_part == 1 && column(5, 0)->key_part == 2 && column(5, 1)->key_part == 0,
 	   "key order");
 	ok(column(5, 0)->visible && !column(5, 1)->visible && column(5, 2)->visible, "visibility");

@@ -267,8 +267,13 @@ test_json(void)
 {
 	CdcBuf bomb;
 	CdcBuf out;
-	CdcError err;
+	CdcError err = {0};
 
+	cdc_buf_init(&out, &cdc_malloc_allocator, 3);
+	ok(binlog_json_to_text((const uint8_t *) "", 0, 10, &out, &err) == CDC_LIMIT &&
+	       err.code == CDC_LIMIT,
+	   "no room for an empty document: the error is filled");
+	cdc_buf_free(&out);
 	check_json("", 10, "null");
 	check_json("0400", 10, "null");
 	check_json("0401", 10, "true");
