@@ -44,9 +44,6 @@ PG_FUNCTION_INFO_V1(cdc_start_pipeline);
 PG_FUNCTION_INFO_V1(cdc_stop_pipeline);
 PG_FUNCTION_INFO_V1(cdc_drop_pipeline);
 
-/* How often drop makes workers leave that were started again just then. */
-#define DROP_ATTEMPTS 20
-
 bool
 api_may_see(const CatalogPipeline *pipeline)
 {
@@ -417,22 +414,6 @@ cdc_stop_pipeline(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* Make the workers leave and keep new ones out to the end of the transaction. */
-static void
-lock_for_drop(const CatalogPipeline *pipeline)
-{
-	for (int i = 0; i < DROP_ATTEMPTS; i++)
-	{
-		shmem_stop_workers(MyDatabaseId, pipeline->id);
-
-		/* until we commit, the pipeline looks as if it should run: its manager may be quicker than we are */
-		if (catalog_lock_pipeline_conditional(pipeline->id, AccessExclusiveLock))
-			return;
-	}
-	/* not a worker then, but another session that changes the pipeline */
-	catalog_lock_pipeline(pipeline->id, AccessExclusiveLock, false);
-}
-
 Datum
 cdc_drop_pipeline(PG_FUNCTION_ARGS)
 {
@@ -446,7 +427,8 @@ cdc_drop_pipeline(PG_FUNCTION_ARGS)
 		api_no_pipeline(name, NULL);
 	check_owner(pipeline);
 
-	lock_for_drop(pipeline);
+	shmem_stop_pipeline(pipeline->id);
+	catalog_lock_pipeline(pipeline->id, AccessExclusiveLock, false);
 	pipeline = catalog_pipeline_by_id(pipeline->id);
 	if (pipeline == NULL)
 		api_no_pipeline(name, NULL);

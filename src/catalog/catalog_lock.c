@@ -30,35 +30,29 @@ typedef enum LockClass
 	LOCK_CLASS_STATE = 0xCDC2
 } LockClass;
 
-static LockAcquireResult
-acquire(int32 pipeline_id, int32 table_id, LockClass class, LOCKMODE mode, bool session, bool dont_wait)
+static void
+acquire(int32 pipeline_id, int32 table_id, LockClass class, LOCKMODE mode, bool session)
 {
 	LOCKTAG		tag;
 
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) pipeline_id, (uint32) table_id, class);
-	return LockAcquire(&tag, mode, session, dont_wait);
+	(void) LockAcquire(&tag, mode, session, false);
 }
 
 void
 catalog_lock_table(int32 pipeline_id, int32 table_id, LOCKMODE mode)
 {
-	(void) acquire(pipeline_id, table_id, LOCK_CLASS_TABLE, mode, false, false);
+	acquire(pipeline_id, table_id, LOCK_CLASS_TABLE, mode, false);
 }
 
 void
 catalog_lock_pipeline(int32 pipeline_id, LOCKMODE mode, bool session)
 {
-	(void) acquire(pipeline_id, 0, LOCK_CLASS_PIPELINE, mode, session, false);
-}
-
-bool
-catalog_lock_pipeline_conditional(int32 pipeline_id, LOCKMODE mode)
-{
-	return acquire(pipeline_id, 0, LOCK_CLASS_PIPELINE, mode, false, true) != LOCKACQUIRE_NOT_AVAIL;
+	acquire(pipeline_id, 0, LOCK_CLASS_PIPELINE, mode, session);
 }
 
 void
 catalog_lock_state(int32 pipeline_id)
 {
-	(void) acquire(pipeline_id, 0, LOCK_CLASS_STATE, ExclusiveLock, false, false);
+	acquire(pipeline_id, 0, LOCK_CLASS_STATE, ExclusiveLock, false);
 }

@@ -29,7 +29,4 @@ extern void catalog_lock_table(int32 pipeline_id, int32 table_id, LOCKMODE mode)
  */
 extern void catalog_lock_pipeline(int32 pipeline_id, LOCKMODE mode, bool session);
 
-/* The same without waiting, for the transaction; false when somebody else has it. */
-extern bool catalog_lock_pipeline_conditional(int32 pipeline_id, LOCKMODE mode);
-
 #endif							/* CDC_CATALOG_LOCK_H */

@@ -291,7 +291,7 @@ look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
 				place->retry_at = 0;
 				continue;
 			}
-			if (place->pid != 0 || worker_is_under_way(pipeline->id, kind))
+			if (place->pid != 0 || slot->blocked_by != 0 || worker_is_under_way(pipeline->id, kind))
 				continue;
 			if (kind == SHMEM_SNAPSHOT &&
 				(!slot->snapshot_wanted || slot->workers[SHMEM_INGEST].pid == 0))
@@ -347,7 +347,7 @@ clear_dropped(List *pipelines, long *nap)
 			}
 		}
 		running |= alive;
-		if (!exists && !alive)
+		if (!exists && !alive && slot->blocked_by == 0)
 			slot->database = InvalidOid;
 	}
 	LWLockRelease(shmem->lock);

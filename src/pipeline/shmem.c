@@ -28,7 +28,7 @@
 #include "pipeline/shmem_slots.h"
 #include "util/util_wait.h"
 
-/* How long shmem_stop_workers waits, and how often it looks. */
+/* How long stop_workers waits, and how often it looks. */
 #define STOP_TIMEOUT_MS 30000
 #define STOP_POLL_MS 20
 
@@ -62,6 +62,7 @@ static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 /* What the current transaction owes at its end. */
 static bool wake_pending = false;
 static Oid	blocked_database = InvalidOid;
+static bool blocked_pipelines = false;
 static bool callback_registered = false;
 
 static void at_transaction_end(XactEvent event, void *arg);
@@ -266,13 +267,26 @@ at_transaction_end(XactEvent event, void *arg)
 {
 	bool		wake = wake_pending;
 	Oid			blocked = blocked_database;
+	bool		unblock = blocked_pipelines;
 
 	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
 		return;
 
 	wake_pending = false;
 	blocked_database = InvalidOid;
+	blocked_pipelines = false;
 
+	if (unblock)
+	{
+		LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+		for (int i = 0; i < shmem->max_pipelines; i++)
+		{
+			if (shmem->pipelines[i].blocked_by == MyProcPid)
+				shmem->pipelines[i].blocked_by = 0;
+		}
+		LWLockRelease(shmem->lock);
+		shmem_wake_database(MyDatabaseId);
+	}
 	if (OidIsValid(blocked))
 	{
 		ShmemDatabase *slot;
@@ -339,13 +353,11 @@ dismiss_workers(Oid database, int32 pipeline_id)
 	return n;
 }
 
-void
-shmem_stop_workers(Oid database, int32 pipeline_id)
+/* Stop workers of a database and wait until they are gone; see shmem_stop_pipeline and shmem_block_database. */
+static void
+stop_workers(Oid database, int32 pipeline_id)
 {
 	int			waited_ms = 0;
-
-	if (!shmem_is_available())
-		return;
 
 	for (;;)
 	{
@@ -371,6 +383,26 @@ shmem_stop_workers(Oid database, int32 pipeline_id)
 }
 
 void
+shmem_stop_pipeline(int32 pipeline_id)
+{
+	ShmemPipeline *slot;
+
+	if (!shmem_is_available())
+		return;
+
+	/* to its manager the pipeline looks as if it should run until we commit */
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	slot = shmem_pipeline_slot(MyDatabaseId, pipeline_id, true);
+	if (slot != NULL)
+		slot->blocked_by = MyProcPid;
+	LWLockRelease(shmem->lock);
+
+	need_callback();
+	blocked_pipelines = true;
+	stop_workers(MyDatabaseId, pipeline_id);
+}
+
+void
 shmem_block_database(Oid database)
 {
 	ShmemDatabase *slot;
@@ -389,7 +421,7 @@ shmem_block_database(Oid database)
 		need_callback();
 		blocked_database = database;
 	}
-	shmem_stop_workers(database, 0);
+	stop_workers(database, 0);
 }
 
 bool

@@ -73,9 +73,10 @@ extern void shmem_table_stat(int32 pipeline_id, int32 table_id, ShmemTableStat *
 extern void shmem_wake_at_commit(void);
 
 /*
- * Ask the workers of one pipeline (pipeline_id 0: of all in this database, with
- * the manager) to leave, and wait until they have. Throws when they have not after 30 s.
+ * Ask the workers of a pipeline in this database to leave, wait until they
+ * have, and keep new ones out to the end of the transaction. Throws when one
+ * has not left after 30 s.
  */
-extern void shmem_stop_workers(Oid database, int32 pipeline_id);
+extern void shmem_stop_pipeline(int32 pipeline_id);
 
 #endif							/* CDC_SHMEM_H */

@@ -60,6 +60,7 @@ typedef struct ShmemPipeline
 	Oid			owner;
 	ShmemWorker workers[SHMEM_WORKER_KINDS];
 	bool		snapshot_wanted;	/* tables wait for the snapshot worker */
+	int			blocked_by;		/* pid of the backend that keeps workers out to the end of its transaction; 0 none */
 	int64		transactions;
 	int64		changes;
 	int64		bytes;

@@ -142,7 +142,7 @@ claim_slot(Worker *w)
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
 	database = shmem_database_slot(w->database, false);
 	slot = shmem_pipeline_slot(w->database, w->pipeline_id, false);
-	if (slot != NULL && slot->workers[w->kind].pid == 0 &&
+	if (slot != NULL && slot->workers[w->kind].pid == 0 && slot->blocked_by == 0 &&
 		(database == NULL || database->blocked_by == 0))
 	{
 		slot->workers[w->kind].pid = MyProcPid;
