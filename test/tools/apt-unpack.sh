@@ -62,10 +62,15 @@ unpack() {
 	rm -rf "$work"
 }
 
-# The folder of ROOT that holds its dynamic loader and, beside it, all libraries.
-library_folder() {
+# The dynamic loader that was unpacked into ROOT.
+loader_of() {
 	local found
 	found=$(find "$1/usr/lib" "$1/lib" -maxdepth 2 -name 'ld-linux*.so.*' 2>/dev/null | grep -- '-linux-gnu' | head -n 1)
 	[ -n "$found" ] || { say "no dynamic loader was unpacked below $1"; return 1; }
-	dirname "$found"
+	echo "$found"
+}
+
+# The folders of ROOT with libraries, as a search path: packages of older suites still split them over /lib and /usr/lib.
+library_path() {
+	find "$1/usr/lib" "$1/lib" -maxdepth 1 -name '*-linux-gnu' 2>/dev/null | paste -sd:
 }

@@ -68,7 +68,8 @@ sub _initialise
 	else
 	{
 		run_program("$self->{dir}/init.log", 'mariadb-install-db', '--no-defaults', "--datadir=$data",
-			'--auth-root-authentication-method=normal', '--skip-test-db', '--innodb-log-file-size=32M');
+			'--auth-root-authentication-method=normal', '--skip-test-db', '--force',    # also where no host name resolves
+			 '--innodb-log-file-size=32M');
 	}
 }
 
