@@ -72,5 +72,10 @@ loader_of() {
 
 # The folders of ROOT with libraries, as a search path: packages of older suites still split them over /lib and /usr/lib.
 library_path() {
-	find "$1/usr/lib" "$1/lib" -maxdepth 1 -name '*-linux-gnu' 2>/dev/null | paste -sd:
+	local folder path=
+	for folder in "$1"/usr/lib/*-linux-gnu "$1"/lib/*-linux-gnu; do
+		if [ -d "$folder" ]; then path=${path:+$path:}$folder; fi
+	done
+	[ -n "$path" ] || { say "no libraries were unpacked below $1"; return 1; }
+	echo "$path"
 }
