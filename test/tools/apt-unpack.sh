@@ -5,6 +5,9 @@
 
 say() { echo "${0##*/}: $*" >&2; }
 
+# what is fetched here is skipped when it cannot be had: the log must say why
+trap 'say "line $LINENO failed: $BASH_COMMAND"' ERR
+
 # The stamp holds the path, because loader and library paths are written into the programs: a moved tree is fetched anew.
 is_complete() { [ "$(cat "$1/.complete" 2>/dev/null)" = "$1" ]; }
 mark_complete() { echo "$1" > "$1/.complete"; }
