@@ -192,7 +192,7 @@ cdc_stat_pipeline(PG_FUNCTION_ARGS)
 	foreach(lc, visible_pipelines())
 	{
 		const CatalogPipeline *pipeline = lfirst(lc);
-		const CatalogPosition *durable = catalog_position_load(pipeline->id);
+		const CatalogPosition *durable = catalog_position_load(pipeline->id, false);
 		ShmemPipelineStat stat;
 		Row			row = {0};
 
@@ -207,7 +207,7 @@ cdc_stat_pipeline(PG_FUNCTION_ARGS)
 		put_pid(&row, stat.snapshot_pid);
 		put_table_counts(&row, pipeline->id);
 		put_lag(&row, &stat, now);
-		put_position(&row, durable != NULL ? &durable->position : NULL);
+		put_position(&row, durable != NULL ? &durable->position : stat.ingest_pid != 0 ? &stat.durable : NULL);
 		put_text(&row, durable != NULL ? durable->gtids : NULL);
 		put_position(&row, stat.ingest_pid != 0 ? &stat.streamed : NULL);
 		put_time(&row, time_from_unix_us(stat.source_time_us));
@@ -335,7 +335,7 @@ cdc_stat_position(PG_FUNCTION_ARGS)
 	foreach(lc, visible_pipelines())
 	{
 		const CatalogPipeline *pipeline = lfirst(lc);
-		const CatalogPosition *position = catalog_position_load(pipeline->id);
+		const CatalogPosition *position = catalog_position_load(pipeline->id, false);
 		Row			row = {0};
 
 		if (position == NULL)

@@ -215,8 +215,12 @@ typedef struct CatalogPosition
 	TimestampTz committed_at;	/* when its row was written */
 } CatalogPosition;
 
-/* Newest position, or NULL. Can be called by anybody who may see the pipeline. */
-extern CatalogPosition *catalog_position_load(int32 pipeline_id);
+/*
+ * Newest position, or NULL. Can be called by anybody who may see the pipeline.
+ * Without wait also NULL while the tables are locked, which a transaction that
+ * drops the pipeline does to its end.
+ */
+extern CatalogPosition *catalog_position_load(int32 pipeline_id, bool wait);
 
 /* For the one writer; lives in cxt. Reads what is there (log->current is NULL when there is none). */
 extern CatalogPositionLog *catalog_position_log_open(int32 pipeline_id, MemoryContext cxt);

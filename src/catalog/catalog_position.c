@@ -275,7 +275,7 @@ compare_rows(const ListCell *a, const ListCell *b)
 
 /* The newest base row and what follows it, in order; NIL when there is none. */
 static List *
-read_rows(const Oid *tables)
+read_rows(const Oid *tables, bool wait)
 {
 	Relation	rels[2];
 	Snapshot	snapshot;
@@ -286,8 +286,9 @@ read_rows(const Oid *tables)
 	/* both locks first, then the snapshot: see NOTES */
 	for (int n = 0; n < 2; n++)
 	{
-		rels[n] = try_table_open(tables[n], AccessShareLock);
-		if (rels[n] == NULL)	/* dropped just now */
+		rels[n] = wait || ConditionalLockRelationOid(tables[n], AccessShareLock)
+			? try_table_open(tables[n], wait ? AccessShareLock : NoLock) : NULL;
+		if (rels[n] == NULL)	/* dropped just now, or about to be */
 		{
 			if (n == 1)
 				table_close(rels[0], AccessShareLock);
@@ -377,7 +378,7 @@ format_set(const CdcGtidSet *set)
  * rights: the caller has decided that the current role may see the pipeline.
  */
 CatalogPosition *
-catalog_position_load(int32 pipeline_id)
+catalog_position_load(int32 pipeline_id, bool wait)
 {
 	Oid			tables[2] = {table_oid(pipeline_id, 0), table_oid(pipeline_id, 1)};
 	CatalogPosition *result;
@@ -397,7 +398,7 @@ catalog_position_load(int32 pipeline_id)
 	scratch = AllocSetContextCreate(CurrentMemoryContext, "cdc position", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(scratch);
 	allocator = util_context_allocator(scratch);
-	rows = read_rows(tables);
+	rows = read_rows(tables, wait);
 	foreach(lc, rows)
 	{
 		last = lfirst(lc);
@@ -475,7 +476,7 @@ catalog_position_log_reload(CatalogPositionLog *log)
 	log->newest = 0;
 
 	old = MemoryContextSwitchTo(log->scratch);
-	rows = read_rows(log->tables);
+	rows = read_rows(log->tables, true);
 	foreach(lc, rows)
 	{
 		PositionRow *row = lfirst(lc);

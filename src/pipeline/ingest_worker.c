@@ -103,6 +103,7 @@ want_snapshot_worker(Ingest *ingest)
 static void
 say_state(Ingest *ingest)
 {
+	ingest->worker->slot->state_wanted = false;	/* before the writing: a later wish counts */
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	catalog_pipeline_set_state(ingest->worker->pipeline_id,
@@ -157,6 +158,13 @@ hand_over(Ingest *ingest, TimestampTz now)
 		say_state(ingest);
 }
 
+/* Is the durable position still in a former file? The server may remove that one at any time. */
+static bool
+log_file_changed(const Ingest *ingest)
+{
+	return strcmp(apply_durable(ingest->apply)->position.file, apply_streamed(ingest->apply)->file) != 0;
+}
+
 /*
  * The loop over events, until a rewind. Flushes whenever the source falls
  * silent or the apply side's bounds are reached.
@@ -199,7 +207,7 @@ follow(Ingest *ingest)
 			now = GetCurrentTimestamp();
 			if (!wait)
 				ingest->event_at = now;
-			apply_flush(ingest->apply, ingest->pending > 0);
+			apply_flush(ingest->apply, ingest->pending > 0 || log_file_changed(ingest));
 			if (!apply_in_transaction(ingest->apply))
 				ingest->idle_at = now;
 			wait = true;
@@ -213,7 +221,7 @@ follow(Ingest *ingest)
 		}
 		if (!IsTransactionState())	/* else a source transaction is half way through */
 		{
-			if (!ingest->said_state)
+			if (!ingest->said_state || ingest->worker->slot->state_wanted)
 				say_state(ingest);
 			if (ingest->pending > 0 &&
 				TimestampDifferenceExceeds(ingest->handed_over_at, now, HAND_OVER_WAIT_MS))

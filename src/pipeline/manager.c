@@ -291,6 +291,13 @@ look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
 				place->retry_at = 0;
 				continue;
 			}
+			if (place->pid != 0 && kind == SHMEM_INGEST && pipeline->state == CATALOG_PIPELINE_STARTING)
+			{
+				/* stopped and started in one transaction: the worker never left, and does not know */
+				slot->state_wanted = true;
+				if (place->latch != NULL)
+					SetLatch(place->latch);
+			}
 			if (place->pid != 0 || slot->blocked_by != 0 || worker_is_under_way(pipeline->id, kind))
 				continue;
 			if (kind == SHMEM_SNAPSHOT &&

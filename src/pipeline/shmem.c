@@ -191,7 +191,7 @@ shmem_pipeline_slot(Oid database, int32 pipeline_id, bool create)
 				unused = slot;
 		}
 		else if (idle == NULL && slot->workers[SHMEM_INGEST].pid == 0 &&
-				 slot->workers[SHMEM_SNAPSHOT].pid == 0)
+				 slot->workers[SHMEM_SNAPSHOT].pid == 0 && slot->blocked_by == 0)
 			idle = slot;
 	}
 
@@ -393,7 +393,7 @@ shmem_stop_pipeline(int32 pipeline_id)
 	/* to its manager the pipeline looks as if it should run until we commit */
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
 	slot = shmem_pipeline_slot(MyDatabaseId, pipeline_id, true);
-	if (slot != NULL)
+	if (slot != NULL && slot->blocked_by == 0)	/* else somebody else does so already */
 		slot->blocked_by = MyProcPid;
 	LWLockRelease(shmem->lock);
 

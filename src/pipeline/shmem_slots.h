@@ -30,6 +30,7 @@ typedef struct ShmemDatabase
 	bool		wanted;			/* a manager should look at this database */
 	bool		woken;			/* something changed since the manager last looked */
 	bool		looked;			/* the manager has read the catalog at least once */
+	bool		state_wanted;	/* the ingest worker shall write the pipeline's state again */
 	int			blocked_by;		/* pid of the backend that keeps workers out; 0 none */
 	int			failures;		/* manager ended by itself without having been asked, in a row */
 	TimestampTz retry_at;
@@ -60,6 +61,7 @@ typedef struct ShmemPipeline
 	Oid			owner;
 	ShmemWorker workers[SHMEM_WORKER_KINDS];
 	bool		snapshot_wanted;	/* tables wait for the snapshot worker */
+	bool		state_wanted;	/* the ingest worker shall write the pipeline's state again */
 	int			blocked_by;		/* pid of the backend that keeps workers out to the end of its transaction; 0 none */
 	int64		transactions;
 	int64		changes;

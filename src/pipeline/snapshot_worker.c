@@ -39,7 +39,7 @@ snapshot_run(Worker *worker)
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	old = MemoryContextSwitchTo(worker->cxt);
-	position = catalog_position_load(worker->pipeline_id);
+	position = catalog_position_load(worker->pipeline_id, true);
 	MemoryContextSwitchTo(old);
 	PopActiveSnapshot();
 	CommitTransactionCommand();

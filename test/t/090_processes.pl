@@ -9,6 +9,7 @@ use CdcBridge::Pipeline;
 use CdcBridge::Postgres;
 use CdcBridge::Source;
 use IO::Socket::INET;
+use POSIX ();
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -36,6 +37,25 @@ is($postgres->psql("select string_agg(backend_type, ',' order by backend_type) f
 	'cdc_bridge ingest worker,cdc_bridge launcher,cdc_bridge manager', 'each kind of process has a backend_type of its own');
 is($postgres->psql("select application_name from pg_stat_activity where backend_type = 'cdc_bridge ingest worker'"),
 	"cdc_bridge $pipeline->{name}", 'a worker names its pipeline');
+
+# stopped and started in one transaction: the worker never leaves, and the state says that it streams
+$postgres->psql("begin; select cdc_stop_pipeline('$pipeline->{name}'); select cdc_start_pipeline('$pipeline->{name}'); commit");
+ok(eval { $pipeline->wait_for_state('streaming', 30); 1 }, 'stopped and started in one transaction it streams') or diag($@);
+
+# while somebody's transaction that drops a pipeline is open: the views answer, its worker is kept out, and a rollback brings it back
+{
+	my $client = fork() // die "fork: $!";
+	if (!$client) { $postgres->try_psql("begin; select cdc_drop_pipeline('$pipeline->{name}'); select pg_sleep(600)"); POSIX::_exit(0); }
+	my $holder;
+	poll_until(sub { $holder = $postgres->psql("select pid from pg_stat_activity where wait_event = 'PgSleep'"); return $holder =~ /\d/; }, 60);
+	is($postgres->psql("set statement_timeout = '20s'; select count(*) from pg_stat_cdc_pipeline"), '1', 'the view answers while a drop is open');
+	is($postgres->psql("select count(*) from pg_stat_activity where backend_type = 'cdc_bridge ingest worker'"), '0', 'the worker is kept out');
+	$postgres->psql("select pg_terminate_backend($holder)");
+	waitpid($client, 0);
+	$source->sql('insert into shop.t values (4, 4)');
+	$pipeline->wait_for_catchup;
+	$pipeline->is_same('a drop that is rolled back changes nothing');
+}
 
 # a worker that waits for a server which takes the connection and says nothing
 {
