@@ -8,8 +8,8 @@ use CdcBridge::Env qw(poll_until);
 use CdcBridge::Pipeline;
 use CdcBridge::Postgres;
 use CdcBridge::Source;
+use IO::Handle;
 use IO::Socket::INET;
-use POSIX ();
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -44,14 +44,14 @@ ok(eval { $pipeline->wait_for_state('streaming', 30); 1 }, 'stopped and started 
 
 # while somebody's transaction that drops a pipeline is open: the views answer, its worker is kept out, and a rollback brings it back
 {
-	my $client = fork() // die "fork: $!";
-	if (!$client) { $postgres->try_psql("begin; select cdc_drop_pipeline('$pipeline->{name}'); select pg_sleep(600)"); POSIX::_exit(0); }
-	my $holder;
-	poll_until(sub { $holder = $postgres->psql("select pid from pg_stat_activity where wait_event = 'PgSleep'"); return $holder =~ /\d/; }, 60);
+	open(my $session, '|-', $postgres->bindir . '/psql', '-qXAt', '-o', '/dev/null', '-h', $postgres->host, '-p', $postgres->port, '-U', 'postgres', '-d', 'postgres')
+	  or die "psql: $!";
+	$session->autoflush(1);
+	print $session "begin; select cdc_drop_pipeline('$pipeline->{name}');\n";
+	ok($postgres->poll("select count(*) from pg_stat_activity where state = 'idle in transaction' and query like '%cdc_drop_pipeline%'", '1', 60), 'a session holds a drop open');
 	is($postgres->psql("set statement_timeout = '20s'; select count(*) from pg_stat_cdc_pipeline"), '1', 'the view answers while a drop is open');
 	is($postgres->psql("select count(*) from pg_stat_activity where backend_type = 'cdc_bridge ingest worker'"), '0', 'the worker is kept out');
-	$postgres->psql("select pg_terminate_backend($holder)");
-	waitpid($client, 0);
+	close($session);    # psql ends, and its transaction with it
 	$source->sql('insert into shop.t values (4, 4)');
 	$pipeline->wait_for_catchup;
 	$pipeline->is_same('a drop that is rolled back changes nothing');
