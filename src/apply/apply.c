@@ -705,14 +705,21 @@ apply_flush_due(Apply *apply)
 	return TimestampDifferenceExceeds(apply->flushed_at, now, IDLE_FLUSH_MS);
 }
 
+/* Is the durable position still in a former file of the log? The server may remove that one at any time. */
+static bool
+has_left_file(const Apply *apply)
+{
+	return strcmp(apply_durable(apply)->position.file, apply->streamed.file) != 0;
+}
+
 void
 apply_flush(Apply *apply, bool force)
 {
 	if (apply->in_txn)
 		return;
-	if (apply->open || (apply->moved && force) ||
+	if (apply->open ||
 		(apply->moved &&
-		 (apply->ngtids >= MAX_PENDING_GTIDS ||
+		 (force || has_left_file(apply) || apply->ngtids >= MAX_PENDING_GTIDS ||
 		  TimestampDifferenceExceeds(apply->flushed_at, GetCurrentTimestamp(), IDLE_FLUSH_MS))))
 		apply_commit(apply);
 }

@@ -76,7 +76,7 @@ extern bool apply_flush_due(Apply *apply);
 /*
  * Commit what is open, with the position row; nothing when nothing is open or
  * inside a source transaction. A position that moved without changes is written
- * once a second, or at once when force is set (hand-over waits for it, shutdown).
+ * once a second, at once when it moved into another file of the log, or when force is set (hand-over waits for it, shutdown).
  */
 extern void apply_flush(Apply *apply, bool force);
 

@@ -24,6 +24,7 @@
 #include "apply/apply_private.h"
 #include "ddl/statement.h"
 #include "util/util_arena.h"
+#include "util/util_gtid.h"
 
 /* Our tables that the statement names. first_only: only the first name is acted on. */
 static List *
@@ -179,9 +180,7 @@ is_in_snapshot(Apply *apply, const CdcEvent *event)
 {
 	CdcPosition mark;
 	char	   *gtids;
-	const CdcAllocator *allocator;
 	CdcGtidSet *set;
-	CdcError	err;
 	int			order;
 
 	if (apply->in_txn || !catalog_pipeline_get_snapshot_mark(apply->pipeline_id, &mark, &gtids))
@@ -190,14 +189,8 @@ is_in_snapshot(Apply *apply, const CdcEvent *event)
 		return cdc_position_is_known(&event->position) &&
 			cdc_position_compare(&event->position, &mark, &order) && order <= 0;
 
-	allocator = util_context_allocator(CurrentMemoryContext);
-	set = cdc_gtid_set_create(CDC_GTID_MYSQL, allocator);
-	if (set == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory")));
-	if (cdc_gtid_set_add_text(set, gtids, strlen(gtids), &err) != CDC_OK)
-		util_throw(&err, "could not read set of global transaction ids");
+	set = util_gtid_set_create(CDC_GTID_MYSQL, util_context_allocator(CurrentMemoryContext));
+	util_gtid_set_add_text(set, gtids);
 	return cdc_gtid_set_contains(set, &event->gtid);
 }
 

@@ -62,6 +62,7 @@
 #include "catalog/catalog_heap.h"
 #include "compat/pg_compat.h"
 #include "util/util_arena.h"
+#include "util/util_gtid.h"
 
 /* Rows between two base rows, and between two attempts when the other table is in use. */
 #define BASE_INTERVAL 1000
@@ -324,33 +325,18 @@ kind_of_text(const char *gtids)
 	return strchr(gtids, ':') != NULL ? CDC_GTID_MYSQL : CDC_GTID_MARIADB;
 }
 
-static CdcGtidSet *
-create_set(CdcGtidKind kind, const CdcAllocator *allocator)
-{
-	CdcGtidSet *set = cdc_gtid_set_create(kind, allocator);
-
-	if (set == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory")));
-	return set;
-}
-
 /* Add a set's text; makes *set when it is NULL and there is something to add. */
 static void
 add_text(CdcGtidSet **set, CdcGtidKind *kind, const char *gtids, const CdcAllocator *allocator)
 {
-	CdcError	err;
-
 	if (gtids == NULL || gtids[0] == '\0')
 		return;
 	if (*set == NULL)
 	{
 		*kind = kind_of_text(gtids);
-		*set = create_set(*kind, allocator);
+		*set = util_gtid_set_create(*kind, allocator);
 	}
-	if (cdc_gtid_set_add_text(*set, gtids, strlen(gtids), &err) != CDC_OK)
-		util_throw(&err, "could not read set of global transaction ids");
+	util_gtid_set_add_text(*set, gtids);
 }
 
 /* Canonical text, palloc'd in CurrentMemoryContext. */
@@ -365,9 +351,7 @@ format_set(const CdcGtidSet *set)
 	cdc_buf_init(&buf, util_context_allocator(CurrentMemoryContext), 0);
 	cdc_gtid_set_format(set, &buf);
 	if (buf.status != CDC_OK)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory")));
+		util_throw_out_of_memory();
 	text = pstrdup(buf.data != NULL ? buf.data : "");
 	cdc_buf_free(&buf);
 	return text;
@@ -562,7 +546,7 @@ catalog_position_log_start(CatalogPositionLog *log, const char *identity, CdcGti
 	log->set = NULL;
 	log->kind = kind;
 	if (kind != CDC_GTID_NONE)
-		log->set = create_set(kind, log->allocator);
+		log->set = util_gtid_set_create(kind, log->allocator);
 	add_text(&log->set, &log->kind, gtids, log->allocator);
 
 	set_current(log, identity, position);
@@ -618,12 +602,12 @@ add_gtids(CatalogPositionLog *log, const CdcGtid *gtids, int ngtids)
 		if (log->set == NULL)
 		{
 			log->kind = gtids[i].kind;
-			log->set = create_set(log->kind, log->allocator);
+			log->set = util_gtid_set_create(log->kind, log->allocator);
 		}
 		if (gtids[i].kind != log->kind)
 			elog(ERROR, "global transaction id of kind %d in a set of kind %d", gtids[i].kind, log->kind);
 		if (added == NULL)
-			added = create_set(log->kind, util_context_allocator(log->scratch));
+			added = util_gtid_set_create(log->kind, util_context_allocator(log->scratch));
 		if (cdc_gtid_set_add(added, &gtids[i], &err) != CDC_OK ||
 			cdc_gtid_set_add(log->set, &gtids[i], &err) != CDC_OK)
 			util_throw(&err, "could not add global transaction id");

@@ -36,6 +36,7 @@
 #include "mysql/mysql_error.h"
 #include "mysql/mysql_session.h"
 #include "mysql/mysql_thread.h"
+#include "util/util_error.h"
 #include "util/util_wait.h"
 
 #define RING_SIZE (8 * 1024 * 1024)
@@ -455,14 +456,6 @@ mysql_session_last_errno(const MysqlSession *session)
 }
 
 static void
-throw_out_of_memory(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OUT_OF_MEMORY),
-			 errmsg("out of memory")));
-}
-
-static void
 check_usable(MysqlSession *session)
 {
 	if (session->state == SESSION_QUERY)
@@ -481,7 +474,7 @@ mysql_session_query(MysqlSession *session, const char *sql)
 {
 	check_usable(session);
 	if (!mysql_thread_query(session->thread, sql))
-		throw_out_of_memory();
+		util_throw_out_of_memory();
 	session->state = SESSION_QUERY;
 	session->answer_bytes = 0;
 }
@@ -706,7 +699,7 @@ mysql_session_start_dump(MysqlSession *session, const MysqlDump *dump)
 		}
 	}
 	if (!mysql_thread_dump(session->thread, &request))
-		throw_out_of_memory();
+		util_throw_out_of_memory();
 	session->state = SESSION_DUMP;
 	session->site.stage = MYSQL_STAGE_DUMP;
 	session->heartbeat_interval = dump->heartbeat_interval;

@@ -158,13 +158,6 @@ hand_over(Ingest *ingest, TimestampTz now)
 		say_state(ingest);
 }
 
-/* Is the durable position still in a former file? The server may remove that one at any time. */
-static bool
-log_file_changed(const Ingest *ingest)
-{
-	return strcmp(apply_durable(ingest->apply)->position.file, apply_streamed(ingest->apply)->file) != 0;
-}
-
 /*
  * The loop over events, until a rewind. Flushes whenever the source falls
  * silent or the apply side's bounds are reached.
@@ -207,7 +200,7 @@ follow(Ingest *ingest)
 			now = GetCurrentTimestamp();
 			if (!wait)
 				ingest->event_at = now;
-			apply_flush(ingest->apply, ingest->pending > 0 || log_file_changed(ingest));
+			apply_flush(ingest->apply, ingest->pending > 0);
 			if (!apply_in_transaction(ingest->apply))
 				ingest->idle_at = now;
 			wait = true;

@@ -30,7 +30,6 @@ typedef struct ShmemDatabase
 	bool		wanted;			/* a manager should look at this database */
 	bool		woken;			/* something changed since the manager last looked */
 	bool		looked;			/* the manager has read the catalog at least once */
-	bool		state_wanted;	/* the ingest worker shall write the pipeline's state again */
 	int			blocked_by;		/* pid of the backend that keeps workers out; 0 none */
 	int			failures;		/* manager ended by itself without having been asked, in a row */
 	TimestampTz retry_at;

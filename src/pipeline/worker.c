@@ -145,11 +145,13 @@ claim_slot(Worker *w)
 	if (slot != NULL && slot->workers[w->kind].pid == 0 && slot->blocked_by == 0 &&
 		(database == NULL || database->blocked_by == 0))
 	{
-		slot->workers[w->kind].pid = MyProcPid;
-		slot->workers[w->kind].latch = MyLatch;
-		slot->workers[w->kind].leave_at = 0;
-		slot->workers[w->kind].started_at = GetCurrentTimestamp();
-		slot->workers[w->kind].retry_at = 0;
+		ShmemWorker *place = &slot->workers[w->kind];
+
+		place->pid = MyProcPid;
+		place->latch = MyLatch;
+		place->leave_at = 0;
+		place->started_at = GetCurrentTimestamp();
+		place->retry_at = 0;
 		claimed = true;
 	}
 	LWLockRelease(shmem->lock);

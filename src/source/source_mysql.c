@@ -107,14 +107,6 @@ typedef struct SourceMysql
 /* ---- opening ---- */
 
 static void
-throw_nomem(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OUT_OF_MEMORY),
-			 errmsg("out of memory")));
-}
-
-static void
 source_mysql_close(CdcSource *base)
 {
 	SourceMysql *source = (SourceMysql *) base;
@@ -163,7 +155,7 @@ open_stream(SourceMysql *source, const CdcSourceStart *start)
 	source_start_plan(source->session, source->info, start, &dump, &source->quiet_below);
 	source->reader = binlog_reader_create(allocator, &options);
 	if (source->reader == NULL)
-		throw_nomem();
+		util_throw_out_of_memory();
 	binlog_reader_start(source->reader, &dump.from);
 	cdc_arena_init(&source->arena, allocator, STATEMENT_MEMORY_LIMIT);
 	source->last_position = start->position;
@@ -363,7 +355,7 @@ statement_kind(SourceMysql *source, const BinlogQuery *query)
 	cdc_arena_reset(&source->arena);
 	if (ddl_statement_read(query->text, query->len, query->schema, query->sql_mode,
 						   &source->arena, &statement) != CDC_OK)
-		throw_nomem();
+		util_throw_out_of_memory();
 	return statement.kind;
 }
 

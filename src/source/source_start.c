@@ -20,6 +20,7 @@
 #include "source/source_start.h"
 #include "util/util_arena.h"
 #include "util/util_error.h"
+#include "util/util_gtid.h"
 
 /* Offsets above this do not fit into COM_BINLOG_DUMP. */
 #define DUMP_OFFSET_MAX PG_UINT32_MAX
@@ -132,31 +133,19 @@ source_start_next_file(MysqlSession *session, const char *file)
 	return next;
 }
 
-static void
-throw_nomem(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OUT_OF_MEMORY),
-			 errmsg("out of memory")));
-}
-
 /* Text of GTIDs -> what COM_BINLOG_DUMP_GTID wants. */
 static void
 encode_gtid_set(const char *gtids, MysqlDump *dump)
 {
 	const CdcAllocator *allocator = util_context_allocator(CurrentMemoryContext);
-	CdcGtidSet *set = cdc_gtid_set_create(CDC_GTID_MYSQL, allocator);
-	CdcError	error = {0};
+	CdcGtidSet *set = util_gtid_set_create(CDC_GTID_MYSQL, allocator);
 	CdcBuf		buf;
 
-	if (set == NULL)
-		throw_nomem();
-	if (cdc_gtid_set_add_text(set, gtids, strlen(gtids), &error) != CDC_OK)
-		util_throw(&error, "could not read the set of applied GTIDs");
+	util_gtid_set_add_text(set, gtids);
 	cdc_buf_init(&buf, allocator, 0);
 	cdc_gtid_set_encode(set, &buf);
 	if (buf.status != CDC_OK)
-		throw_nomem();
+		util_throw_out_of_memory();
 	dump->gtid_set = (const uint8 *) buf.data;
 	dump->gtid_set_len = buf.len;
 }

@@ -50,6 +50,15 @@ util_throw(const CdcError *err, const char *what)
 	pg_unreachable();
 }
 
+void
+util_throw_out_of_memory(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("out of memory")));
+	pg_unreachable();
+}
+
 /*
  * Errors of class 08 and of the server's own resources pass by themselves; a
  * login, a grant or a setting has to be mended by somebody; a row that does not

@@ -34,6 +34,9 @@ extern UtilErrorClass util_error_class(int sqlstate);
 /* ereport(ERROR) for a plain-C error; "what" is the primary message ("could not decode binary log event"). */
 extern _Noreturn void util_throw(const CdcError *err, const char *what);
 
+/* For a plain-C call that got no memory and has no CdcError to tell of it. */
+extern _Noreturn void util_throw_out_of_memory(void);
+
 /* SQLSTATE for a plain-C status. */
 extern int	util_sqlstate(CdcStatus code);
 
