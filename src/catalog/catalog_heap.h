@@ -33,10 +33,11 @@ typedef enum CatalogRelation
 	CATALOG_REL_TABLE_STATE,
 	CATALOG_REL_SNAPSHOT_CHUNK,
 	CATALOG_REL_SNAPSHOT_DELETED,
-	CATALOG_REL_PREPARED_XID
+	CATALOG_REL_PREPARED_XID,
+	CATALOG_REL_TARGET_INDEX
 } CatalogRelation;
 
-#define CATALOG_RELATIONS 7
+#define CATALOG_RELATIONS 8
 
 /* Column numbers, as in the install script. */
 enum
@@ -134,6 +135,26 @@ enum
 	Anum_prepared_xid_xid,
 	Anum_prepared_xid_position,
 	Natts_prepared_xid = Anum_prepared_xid_position
+};
+
+enum
+{
+	Anum_target_index_pipeline_id = 1,
+	Anum_target_index_table_id,
+	Anum_target_index_index_no,
+	Anum_target_index_source_index,
+	Anum_target_index_is_unique,
+	Anum_target_index_target_index,
+	Anum_target_index_statement,
+	Anum_target_index_state,
+	Anum_target_index_reason,
+	Anum_target_index_last_error,
+	Anum_target_index_last_error_sqlstate,
+	Anum_target_index_last_error_detail,
+	Anum_target_index_last_error_hint,
+	Anum_target_index_started_at,
+	Anum_target_index_finished_at,
+	Natts_target_index = Anum_target_index_finished_at
 };
 
 /* OID of the table; throws when the extension is not in this database. */

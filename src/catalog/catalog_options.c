@@ -17,6 +17,7 @@
 
 static const char *const zero_date_values[] = {"error", "null", "epoch", "infinity", NULL};
 static const char *const nul_bytes_values[] = {"error", "strip", "replace", NULL};
+static const char *const secondary_indexes_values[] = {"after_snapshot", "none", NULL};
 static const char *const invalid_bytes_values[] = {"error", "replace", NULL};
 
 static const UtilOption option_list[] = {
@@ -30,6 +31,8 @@ static const UtilOption option_list[] = {
 	.description = "bytes that are not valid in their column's character set: stop the table, or put U+FFFD for them"},
 	{.name = "nul_bytes",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = nul_bytes_values,
 	.description = "NUL characters in text and in JSON for jsonb: stop the table, leave them out, or put U+FFFD for them"},
+	{.name = "secondary_indexes",.type = UTIL_OPTION_ENUM,.default_text = "after_snapshot",.values = secondary_indexes_values,
+	.description = "unique and secondary indexes of tables that the pipeline makes: built when a table streams, or none"},
 	{.name = "snapshot_chunk_rows",.type = UTIL_OPTION_INT,.default_text = "20000",.min = 1,.max = 1000000,.unit = "rows",
 	.description = "rows that the initial copy reads and writes at a time"},
 	{.name = "tinyint1_as_boolean",.type = UTIL_OPTION_BOOL,.default_text = "false",
