@@ -371,6 +371,7 @@ run_alone(SnapshotIndexer *ix, const char *sql, const char *role)
 	RawStmt    *raw;
 	PlannedStmt *statement;
 
+	pgstat_report_activity(STATE_RUNNING, sql);
 	if (role != NULL)
 		set_role(ix, role);
 	heap_transaction_begin();
@@ -425,7 +426,6 @@ build(SnapshotIndexer *ix, CatalogIndex **index)
 		decide(ix, index, &action);
 		if (action.kind == ACTION_NONE)
 			return;
-		pgstat_report_activity(STATE_RUNNING, action.sql);
 		run_alone(ix, action.sql, action.role);
 		if (action.kind == ACTION_CREATE)
 			break;
