@@ -473,11 +473,44 @@ clear_away(SnapshotIndexer *ix, const CatalogIndex *index)
 		run_alone(ix, sql, role);
 }
 
+/*
+ * The same without throwing, except what may pass: a failed index must come to
+ * its end. Returns what went wrong, or NULL.
+ */
+static char *
+try_clear_away(SnapshotIndexer *ix, const CatalogIndex *index)
+{
+	char	   *volatile why = NULL;
+
+	PG_TRY();
+	{
+		clear_away(ix, index);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(ix->step_cxt);
+		edata = CopyErrorData();
+		if (may_pass(edata->sqlerrcode))
+			PG_RE_THROW();
+		FlushErrorState();
+		AbortOutOfAnyTransaction();
+		MemoryContextSwitchTo(ix->step_cxt);
+		set_role(ix, "none");
+		why = psprintf("Index \"%s\", which the build left behind, could not be dropped: %s.",
+					   index->target_index, edata->message);
+	}
+	PG_END_TRY();
+	return why;
+}
+
 /* An index that cannot be built: its state says so, the table goes on without it. */
 static void
 give_up(SnapshotIndexer *ix, CatalogIndex *index, ErrorData *edata)
 {
 	UtilErrorInfo *info = util_error_info(edata);
+	char	   *left;
 
 	if (info->sqlstate == ERRCODE_UNIQUE_VIOLATION)
 	{
@@ -490,8 +523,11 @@ give_up(SnapshotIndexer *ix, CatalogIndex *index, ErrorData *edata)
 	if (info->hint == NULL)
 		info->hint = "Mend the cause, then use cdc_stop_pipeline() and cdc_start_pipeline().";
 
-	clear_away(ix, index);
-	index->target_index = NULL;
+	left = try_clear_away(ix, index);
+	if (left != NULL)
+		info->detail = info->detail != NULL ? psprintf("%s\n%s", info->detail, left) : left;
+	else
+		index->target_index = NULL; /* else the next attempt drops it */
 	write_state(ix, index, CATALOG_INDEX_FAILED, info);
 	ereport(LOG,
 			(errcode(info->sqlstate),
