@@ -125,6 +125,12 @@ for my $name (sort keys %left_out)
 	is($row->[5], '-', "$name: without a statement");
 }
 is($postgres->psql(q{select count(*) from pg_index where indrelid = 'kinds.t'::regclass}), 1 + grep({ /^t\./ } keys %built), 'no other index was made');
+is($postgres->psql(q{select i->'parts' || jsonb_build_object('unique', i->'unique', 'visible', i->'visible', 'type', i->'type') from cdc_bridge.table_state join cdc_bridge.pipeline_table using (pipeline_id, table_id), jsonb_array_elements(definition->'indexes') i
+	where source_table = 't' and i->>'name' in ('u_prefix', 'k_desc', 'k_full', 'k_unseen') order by i->>'name' collate "C"}), join("\n",
+	'[{"column": "a", "descending": true}, {"column": "b"}, {"type": "BTREE", "unique": null, "visible": true}]',
+	'[{"column": "t"}, {"type": "FULLTEXT", "unique": null, "visible": true}]',
+	'[{"column": "b"}, {"column": "d"}, {"type": "BTREE", "unique": null, "visible": null}]',
+	'[{"column": "c", "prefix": 5}, {"type": "BTREE", "unique": true, "visible": true}]'), 'the stored definition says all of the indexes');
 $source->sql("insert into t (id, b, e, g) values (3, 'B', 'y', $empty), (4, null, 'x', $empty)", 'update t set b = null where id = 1', "update t set b = 'A' where id = 3");
 $kinds->wait_for_catchup;
 is($postgres->psql(q{select string_agg(id || '=' || coalesce(b, '-'), ' ' order by id) from kinds.t}), '1=- 2=- 3=A 4=-', 'the stream writes on with unique indexes');
