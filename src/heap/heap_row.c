@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "utils/datum.h"
@@ -31,8 +32,12 @@ heap_row_open(Oid relid, const CdcTableDef *def, const SchemaPolicies *policies)
 	given = MemoryContextAllocZero(cxt, sizeof(bool) * row->table->natts);
 	for (int i = 0; i < row->table->ncolumns; i++)
 	{
-		if (row->table->columns[i].attnum > 0)
-			given[row->table->columns[i].attnum - 1] = true;
+		const SchemaColumn *column = &row->table->columns[i];
+
+		if (column->attnum <= 0)
+			continue;
+		given[column->attnum - 1] = true;
+		row->needs_snapshot |= OidIsValid(column->domain) || column->typid >= FirstNormalObjectId;
 	}
 	heap_target_set_given(target, given);
 	return row;

@@ -47,29 +47,10 @@
 #include "utils/snapmgr.h"
 
 #include "compat/pg_compat.h"
-#include "heap/heap_target.h"
+#include "heap/heap_private.h"
 
-/* What callers have no business with. */
-typedef struct HeapTargetState
-{
-	HeapTarget	base;
-	EPQState	epq;
-	Relation	index;			/* primary key index, open */
-	ScanKey		keys;			/* equality on each key column; argument filled per look-up */
-	ExprState **defaults;		/* per attribute that the caller does not give; NULL: null */
-} HeapTargetState;
-
-/* The state of a switch of roles; in_switch is false when there is none. */
-typedef struct RoleSwitch
-{
-	bool		active;
-	Oid			userid;
-	int			sec_context;
-	int			guc_level;
-} RoleSwitch;
-
-static void
-role_switch_begin(const HeapTarget *target, RoleSwitch *sw)
+void
+heap_role_switch_begin(const HeapTarget *target, HeapRoleSwitch *sw)
 {
 	sw->active = OidIsValid(target->write_as);
 	if (!sw->active)
@@ -82,8 +63,8 @@ role_switch_begin(const HeapTarget *target, RoleSwitch *sw)
 }
 
 /* Not called after an error: ending the transaction restores role and settings. */
-static void
-role_switch_end(RoleSwitch *sw)
+void
+heap_role_switch_end(HeapRoleSwitch *sw)
 {
 	if (!sw->active)
 		return;
@@ -93,8 +74,8 @@ role_switch_end(RoleSwitch *sw)
 }
 
 /* Would a trigger with that tgenabled fire in this session? */
-static bool
-trigger_fires(char tgenabled)
+bool
+heap_trigger_fires(char tgenabled)
 {
 	switch (tgenabled)
 	{
@@ -191,7 +172,7 @@ check_rights(Relation rel)
 		{
 			const Trigger *trigger = &rel->trigdesc->triggers[i];
 
-			if (trigger->tgdeferrable && trigger_fires(trigger->tgenabled))
+			if (trigger->tgdeferrable && heap_trigger_fires(trigger->tgenabled))
 				ereport(ERROR,
 						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 						 errmsg("table \"%s\" has the deferrable trigger \"%s\"",
@@ -350,6 +331,7 @@ heap_target_open(Oid relid)
 	cdc_epq_init(&state->epq, estate);
 
 	MemoryContextSwitchTo(old);
+	target->tier = heap_lean_is_possible(target) ? HEAP_TIER_LEAN : HEAP_TIER_EXECUTOR;
 	return target;
 }
 
@@ -402,6 +384,26 @@ heap_target_clear(TupleTableSlot *slot)
 	ExecStoreAllNullTuple(slot);
 }
 
+void
+heap_target_check_not_null(const HeapTarget *target)
+{
+	TupleDesc	desc = RelationGetDescr(target->rel);
+
+	if (desc->constr == NULL || !desc->constr->has_not_null)
+		return;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (att->attnotnull && target->slot->tts_isnull[i] && (target->given == NULL || target->given[i]))
+			ereport(ERROR,
+					(errcode(ERRCODE_NOT_NULL_VIOLATION),
+					 errmsg("null value in column \"%s\" of relation \"%s\" violates not-null constraint",
+							NameStr(att->attname), RelationGetRelationName(target->rel)),
+					 errtablecol(target->rel, i + 1)));
+	}
+}
+
 bool
 heap_target_find(HeapTarget *target)
 {
@@ -444,8 +446,8 @@ heap_target_exists(HeapTarget *target)
  * Complete slot with what the caller does not give: on an insert the defaults,
  * on an update the values of the row that is there.
  */
-static void
-fill_rest(HeapTargetState *state, bool is_update)
+void
+heap_fill_rest(HeapTargetState *state, bool is_update)
 {
 	HeapTarget *target = &state->base;
 	TupleDesc	desc = RelationGetDescr(target->rel);
@@ -477,19 +479,19 @@ fill_rest(HeapTargetState *state, bool is_update)
 
 /* What goes before and after each write. */
 static void
-begin_write(HeapTarget *target, RoleSwitch *sw)
+begin_write(HeapTarget *target, HeapRoleSwitch *sw)
 {
 	PushActiveSnapshot(GetTransactionSnapshot());
-	role_switch_begin(target, sw);
+	heap_role_switch_begin(target, sw);
 	target->estate->es_output_cid = GetCurrentCommandId(true);
 	AfterTriggerBeginQuery();
 }
 
 static void
-end_write(HeapTarget *target, RoleSwitch *sw)
+end_write(HeapTarget *target, HeapRoleSwitch *sw)
 {
 	AfterTriggerEndQuery(target->estate);
-	role_switch_end(sw);
+	heap_role_switch_end(sw);
 	PopActiveSnapshot();
 
 	ExecClearTuple(target->found);
@@ -501,10 +503,10 @@ void
 heap_target_insert(HeapTarget *target)
 {
 	HeapTargetState *state = (HeapTargetState *) target;
-	RoleSwitch	sw;
+	HeapRoleSwitch sw;
 
 	begin_write(target, &sw);
-	fill_rest(state, false);
+	heap_fill_rest(state, false);
 	ExecSimpleRelationInsert(target->result_rel, target->estate, target->slot);
 	end_write(target, &sw);
 }
@@ -513,10 +515,10 @@ void
 heap_target_update(HeapTarget *target)
 {
 	HeapTargetState *state = (HeapTargetState *) target;
-	RoleSwitch	sw;
+	HeapRoleSwitch sw;
 
 	begin_write(target, &sw);
-	fill_rest(state, true);
+	heap_fill_rest(state, true);
 	EvalPlanQualSetSlot(&state->epq, target->slot);
 	ExecSimpleRelationUpdate(target->result_rel, target->estate, &state->epq,
 							 target->found, target->slot);
@@ -527,7 +529,7 @@ void
 heap_target_delete(HeapTarget *target)
 {
 	HeapTargetState *state = (HeapTargetState *) target;
-	RoleSwitch	sw;
+	HeapRoleSwitch sw;
 
 	begin_write(target, &sw);
 	EvalPlanQualSetSlot(&state->epq, target->found);

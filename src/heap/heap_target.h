@@ -1,12 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * heap_target.h
- *	  A target relation open for writing by the executor's simple calls.
+ *	  A target relation open for writing, and writing row by row.
  *
  * NOTES
- *	  Opened and closed inside one transaction. The executor tier: BEFORE and
- *	  AFTER ROW triggers (as session_replication_role says), constraints,
- *	  generated columns and all indexes are honoured, one row at a time.
+ *	  Opened and closed inside one transaction. The functions here go through the
+ *	  executor's simple calls: BEFORE and AFTER ROW triggers (as
+ *	  session_replication_role says), constraints, generated columns and all
+ *	  indexes are honoured, one row at a time. heap_lean.h writes many rows at
+ *	  once where nothing of that is asked for.
  *	  Rights are checked at opening, because these calls check nothing: the
  *	  pipeline's owner needs SELECT, INSERT, UPDATE and DELETE. When another
  *	  role owns the table, the owner must be able to SET ROLE to it, and rows are
@@ -29,8 +31,16 @@
 #include "nodes/execnodes.h"
 #include "utils/rel.h"
 
+/* How rows of a target are written, decided when it is opened. */
+typedef enum HeapTier
+{
+	HEAP_TIER_LEAN,				/* many rows at a time by heap_lean.h, nothing of the executor's in between */
+	HEAP_TIER_EXECUTOR			/* row by row, by the functions here: triggers, deferrable constraints */
+} HeapTier;
+
 typedef struct HeapTarget
 {
+	HeapTier	tier;
 	Relation	rel;
 	Oid			key_index;		/* primary key index */
 	int			nkey;
@@ -57,6 +67,9 @@ extern void heap_target_set_given(HeapTarget *target, const bool *given);
 
 /* Begin a new row in slot resp. a key in search: all columns null. */
 extern void heap_target_clear(TupleTableSlot *slot);
+
+/* Throw when slot has a null in a column that the caller gives and that is NOT NULL. */
+extern void heap_target_check_not_null(const HeapTarget *target);
 
 /* Find and lock (for update) the row with search's key; false when there is none. */
 extern bool heap_target_find(HeapTarget *target);

@@ -52,6 +52,14 @@ typedef struct ShmemPipelineStat
 	CdcPosition streamed;
 } ShmemPipelineStat;
 
+/* How the stream writes a table's rows; unknown before its first change. */
+typedef enum ShmemTier
+{
+	SHMEM_TIER_UNKNOWN,
+	SHMEM_TIER_LEAN,
+	SHMEM_TIER_EXECUTOR
+} ShmemTier;
+
 typedef struct ShmemTableStat
 {
 	int64		inserts;
@@ -59,6 +67,9 @@ typedef struct ShmemTableStat
 	int64		deletes;
 	int64		conflicts;
 	int64		values_replaced;
+	int64		dead_letters;
+	ShmemTier	tier;
+	bool		collapsed;
 	TimestampTz last_change_at;
 } ShmemTableStat;
 
