@@ -429,9 +429,10 @@ apply_write_batches(Apply *apply)
 		apply->current = NULL;
 		if (edata->sqlerrcode == ERRCODE_UNIQUE_VIOLATION)
 			table->look_first = true;
-		ereport(DEBUG1,
-				(errmsg_internal("batch of table \"%s.%s\" failed (%s), reading it again change by change",
-								 table->schema, table->name, unpack_sql_state(edata->sqlerrcode))));
+		ereport(LOG,
+				(errcode(edata->sqlerrcode),
+				 errmsg("batch of table \"%s.%s\" of pipeline \"%s\" failed, its changes come again one by one: %s",
+						table->schema, table->name, apply->pipeline_name, edata->message)));
 		apply_careful_begin(apply);
 		result = rewind_all(apply);
 	}

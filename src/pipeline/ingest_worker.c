@@ -208,6 +208,8 @@ follow(Ingest *ingest)
 				return;
 			if (!apply_in_transaction(ingest->apply))
 				ingest->idle_at = now;
+			if (wait && !IsTransactionState())
+				(void) pgstat_report_stat(true);	/* what a commit shortly before had to keep back */
 			wait = true;
 		}
 

@@ -65,6 +65,7 @@ $pipeline->wait_for_catchup;
 is($pipeline->table_status('queue', 'state'), 'streaming', 'wandering unique values do not stop the table') or diag($pipeline->table_status('queue', 'last_error'));
 $pipeline->is_same('unique values have arrived', 'queue');
 is($pipeline->table_status('queue', 'tier'), 'lean', 'in the lean tier');
+unlike($postgres->log_text, qr/come again one by one/, 'no batch had to be taken apart');
 
 # ---- what the target adds of its own
 $postgres->psql('update shop.filled set extra = 99 where id = 1');
