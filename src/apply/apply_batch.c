@@ -51,7 +51,7 @@ typedef struct BatchRow
 	HeapTuple	tuple;			/* row that has the key at the end; NULL: none, or already written */
 	bool		expected;		/* a row had the key before, says the first change */
 	bool		exists;			/* a row has it at the end */
-	bool		is_complete;	/* tuple came out of heap_lean_take_out */
+	bool		is_complete;	/* tuple was given back by heap_lean_update */
 } BatchRow;
 
 typedef struct BatchEntry
@@ -215,16 +215,8 @@ write_updates(ApplyTable *table, bool look)
 		table->delta.conflicts += !apply_table_is_copying(table) && found != row->expected;
 		if (!found)
 			continue;
-		if (heap_lean_changes_unique(target, row->tuple))
-		{
-			row->tuple = heap_lean_take_out(target, row->key, row->tuple);
-			row->is_complete = true;
-		}
-		else
-		{
-			heap_lean_update(target, row->key, row->tuple);
-			row->tuple = NULL;
-		}
+		row->tuple = heap_lean_update(target, row->key, row->tuple);
+		row->is_complete = true;
 	}
 }
 
@@ -240,7 +232,7 @@ write_inserts(ApplyTable *table)
 		if (row->tuple == NULL)
 			continue;
 		CHECK_FOR_INTERRUPTS();
-		heap_lean_insert(table->row->target, row->tuple, row->is_complete);
+		heap_lean_insert(table->row->target, row->key, row->tuple, row->is_complete);
 		row->tuple = NULL;
 	}
 }

@@ -39,7 +39,7 @@
 #include "compat/pg_compat.h"
 #include "heap/heap_key.h"
 #include "heap/heap_lean.h"
-#include "heap/heap_private.h"
+#include "heap/heap_partition.h"
 
 /* Rows that are collected before they are written, by number and size. */
 #define QUEUE_ROWS 1000
@@ -53,6 +53,7 @@ struct HeapLean
 	bool		is_complete;	/* a row that the caller filled needs nothing more */
 	Bitmapset  *unique_columns; /* of unique and exclusion constraints other than the key */
 	HeapRoleSwitch sw;
+	bool		started;		/* takes part in the batch */
 	IndexScanDesc scan;			/* NULL: no look-up yet */
 	CommandId	cid;
 	TupleTableSlot *slot;		/* for the row of an update */
@@ -161,6 +162,21 @@ lean_of(HeapTargetState *state)
 
 /* --------------------------------------------------------------------- begin and end */
 
+/* Make ready for a batch: a target itself, or a leaf when its first row comes. */
+static HeapLean *
+start(HeapTarget *target)
+{
+	HeapLean   *lean = lean_of((HeapTargetState *) target);
+
+	if (!lean->started)
+	{
+		lean->cid = GetCurrentCommandId(true);
+		target->estate->es_output_cid = lean->cid;
+		lean->started = true;
+	}
+	return lean;
+}
+
 void
 heap_lean_begin(HeapTarget *target)
 {
@@ -169,8 +185,7 @@ heap_lean_begin(HeapTarget *target)
 	Assert(target->tier == HEAP_TIER_LEAN);
 	PushActiveSnapshot(GetLatestSnapshot());
 	heap_role_switch_begin(target, &lean->sw);
-	lean->cid = GetCurrentCommandId(true);
-	target->estate->es_output_cid = lean->cid;
+	(void) start(target);
 }
 
 /* Index entries of a row that was written. */
@@ -210,20 +225,67 @@ write_queue(HeapTarget *target, HeapLean *lean)
 	lean->bytes = 0;
 }
 
-void
-heap_lean_end(HeapTarget *target)
+/* End the batch for a target itself or a leaf. */
+static void
+finish(HeapTarget *target)
 {
 	HeapLean   *lean = lean_of((HeapTargetState *) target);
 
+	if (!lean->started)
+		return;
 	write_queue(target, lean);
 	if (lean->scan != NULL)
 		index_endscan(lean->scan);
 	lean->scan = NULL;
-	ExecClearTuple(target->found);
+	if (target->found != NULL)
+		ExecClearTuple(target->found);
 	ExecClearTuple(lean->slot);
-	heap_role_switch_end(&lean->sw);
+	lean->started = false;
+}
+
+void
+heap_lean_end(HeapTarget *target)
+{
+	HeapTargetState *state = (HeapTargetState *) target;
+
+	if (state->partitions != NULL)
+	{
+		ListCell   *lc;
+
+		foreach(lc, heap_partition_leaves(state))
+			finish(lfirst(lc));
+	}
+	finish(target);
+	heap_role_switch_end(&state->lean->sw);
 	PopActiveSnapshot();
 	CommandCounterIncrement();
+}
+
+/* The target that holds, or will hold, the row with a key: the target itself or the leaf. */
+static HeapTarget *
+holder(HeapTarget *target, const Datum *key)
+{
+	HeapTargetState *state = (HeapTargetState *) target;
+	HeapTarget *leaf;
+
+	if (state->partitions == NULL)
+		return target;
+	leaf = heap_partition_of_key(state, key);
+	(void) start(leaf);
+	return leaf;
+}
+
+/* Likewise after heap_lean_find, with the tuple brought into the leaf's order. */
+static HeapTarget *
+holder_of_found(HeapTarget *target, HeapTuple *tuple)
+{
+	HeapTargetState *state = (HeapTargetState *) target;
+
+	if (state->partitions == NULL)
+		return target;
+	if (tuple != NULL)
+		*tuple = heap_partition_convert_tuple(state, *tuple);
+	return heap_partition_last(state);
 }
 
 /* --------------------------------------------------------------------------- look-up */
@@ -231,17 +293,18 @@ heap_lean_end(HeapTarget *target)
 bool
 heap_lean_find(HeapTarget *target, const Datum *key)
 {
-	HeapTargetState *state = (HeapTargetState *) target;
-	HeapLean   *lean = lean_of(state);
-	MemoryContext old = MemoryContextSwitchTo(target->estate->es_query_cxt);
+	HeapTarget *where = holder(target, key);
+	HeapTargetState *state = (HeapTargetState *) where;
+	HeapLean   *lean = state->lean;
+	MemoryContext old = MemoryContextSwitchTo(where->estate->es_query_cxt);
 	bool		found;
 
-	for (int i = 0; i < target->nkey; i++)
+	for (int i = 0; i < where->nkey; i++)
 		state->keys[i].sk_argument = key[i];
 	if (lean->scan == NULL)
-		lean->scan = cdc_index_beginscan(target->rel, state->index, GetActiveSnapshot(), target->nkey);
-	index_rescan(lean->scan, state->keys, target->nkey, NULL, 0);
-	found = index_getnext_slot(lean->scan, ForwardScanDirection, target->found);
+		lean->scan = cdc_index_beginscan(where->rel, state->index, GetActiveSnapshot(), where->nkey);
+	index_rescan(lean->scan, state->keys, where->nkey, NULL, 0);
+	found = index_getnext_slot(lean->scan, ForwardScanDirection, where->found);
 	MemoryContextSwitchTo(old);
 	return found;
 }
@@ -308,15 +371,23 @@ queue_tuple(HeapTarget *target, HeapLean *lean, HeapTuple tuple)
 }
 
 void
-heap_lean_insert(HeapTarget *target, HeapTuple tuple, bool is_complete)
+heap_lean_insert(HeapTarget *target, const Datum *key, HeapTuple tuple, bool is_complete)
 {
-	HeapTargetState *state = (HeapTargetState *) target;
+	HeapTarget *where = holder(target, key);
+	HeapTargetState *state = (HeapTargetState *) where;
 
-	queue_tuple(target, state->lean, is_complete ? tuple : complete_tuple(state, tuple, false));
+	if (!is_complete)
+	{
+		if (where != target)
+			tuple = heap_partition_convert_tuple((HeapTargetState *) target, tuple);
+		tuple = complete_tuple(state, tuple, false);
+	}
+	queue_tuple(where, state->lean, tuple);
 }
 
-bool
-heap_lean_changes_unique(HeapTarget *target, HeapTuple tuple)
+/* Would that tuple in place of "found" change a column of a unique or exclusion constraint other than the key? */
+static bool
+changes_unique(HeapTarget *target, HeapTuple tuple)
 {
 	HeapLean   *lean = ((HeapTargetState *) target)->lean;
 	TupleDesc	desc = RelationGetDescr(target->rel);
@@ -379,45 +450,44 @@ delete_found(HeapTarget *target)
 							  GetActiveSnapshot(), InvalidSnapshot, true, &failure, false) == TM_Ok;
 }
 
-void
-heap_lean_update(HeapTarget *target, const Datum *key, HeapTuple tuple)
+/* Replace "found" in its place. */
+static void
+update_found(HeapTarget *target, const Datum *key, HeapTuple tuple)
 {
-	HeapTargetState *state = (HeapTargetState *) target;
-	HeapLean   *lean = state->lean;
+	HeapLean   *lean = ((HeapTargetState *) target)->lean;
 	ItemPointerData tid = target->found->tts_tid;
 	bool		update_indexes;
 	bool		only_summarizing;
+	bool		done;
 	MemoryContext old;
 
 	CheckCmdReplicaIdentity(target->rel, CMD_UPDATE);
-	tuple = complete_tuple(state, tuple, true);
 	ExecStoreHeapTuple(tuple, lean->slot, false);
 	old = MemoryContextSwitchTo(GetPerTupleMemoryContext(target->estate));
-	if (cdc_table_tuple_update(target->rel, &tid, lean->slot, lean->cid, GetActiveSnapshot(),
-							   &update_indexes, &only_summarizing) == TM_Ok)
-	{
-		if (update_indexes && target->result_rel->ri_NumIndices > 0)
-			cdc_insert_index_tuples(target->result_rel, lean->slot, target->estate, true, only_summarizing);
-		MemoryContextSwitchTo(old);
-	}
-	else
-	{
-		MemoryContextSwitchTo(old);
+	done = cdc_table_tuple_update(target->rel, &tid, lean->slot, lean->cid, GetActiveSnapshot(),
+								  &update_indexes, &only_summarizing) == TM_Ok;
+	if (done && update_indexes && target->result_rel->ri_NumIndices > 0)
+		cdc_insert_index_tuples(target->result_rel, lean->slot, target->estate, true, only_summarizing);
+	MemoryContextSwitchTo(old);
+	if (!done)
 		write_slowly(target, key, tuple);
-	}
 	ResetPerTupleExprContext(target->estate);
 	ExecClearTuple(lean->slot);
-	heap_freetuple(tuple);
 }
 
 HeapTuple
-heap_lean_take_out(HeapTarget *target, const Datum *key, HeapTuple tuple)
+heap_lean_update(HeapTarget *target, const Datum *key, HeapTuple tuple)
 {
-	tuple = complete_tuple((HeapTargetState *) target, tuple, true);
-	if (delete_found(target))
-		return tuple;
+	HeapTarget *where = holder_of_found(target, &tuple);
+	bool		takes_apart = changes_unique(where, tuple);
 
-	write_slowly(target, key, tuple);
+	tuple = complete_tuple((HeapTargetState *) where, tuple, true);
+	if (!takes_apart)
+		update_found(where, key, tuple);
+	else if (delete_found(where))
+		return tuple;
+	else
+		write_slowly(where, key, tuple);
 	heap_freetuple(tuple);
 	return NULL;
 }
@@ -425,6 +495,8 @@ heap_lean_take_out(HeapTarget *target, const Datum *key, HeapTuple tuple)
 void
 heap_lean_delete(HeapTarget *target, const Datum *key)
 {
-	if (!delete_found(target))
-		write_slowly(target, key, NULL);
+	HeapTarget *where = holder_of_found(target, NULL);
+
+	if (!delete_found(where))
+		write_slowly(where, key, NULL);
 }

@@ -33,28 +33,25 @@ extern void heap_lean_begin(HeapTarget *target);
 /* Writes what is still queued, too. */
 extern void heap_lean_end(HeapTarget *target);
 
-/* Find the row with that key (Datums in index order) -> target->found; false when there is none. Locks nothing. */
+/* Find the row with that key (Datums in index order); false when there is none. Locks nothing. */
 extern bool heap_lean_find(HeapTarget *target, const Datum *key);
 
-/* Queue a row; the tuple belongs to the target from here on. is_complete: it came out of heap_lean_take_out. */
-extern void heap_lean_insert(HeapTarget *target, HeapTuple tuple, bool is_complete);
-
-/* Would that tuple in place of "found" change a column of a unique or exclusion constraint other than the key? */
-extern bool heap_lean_changes_unique(HeapTarget *target, HeapTuple tuple);
+/*
+ * Queue a row with that key; the tuple belongs to the target from here on.
+ * is_complete: it was given back by heap_lean_update.
+ */
+extern void heap_lean_insert(HeapTarget *target, const Datum *key, HeapTuple tuple, bool is_complete);
 
 /*
- * Act on "found", which has the key given. When somebody else changed that row
- * in this moment the row is looked for again; one that is gone then is inserted
+ * Act on the row that heap_lean_find found by that key. When somebody else changed
+ * it in this moment it is looked for again; one that is gone then is inserted
  * by an update, and nothing to a delete. Tuples belong to the target.
+ *
+ * An update that changes a column of a unique or exclusion constraint other than
+ * the key only deletes, and gives back the row to be inserted after all updates;
+ * else it returns NULL.
  */
-extern void heap_lean_update(HeapTarget *target, const Datum *key, HeapTuple tuple);
+extern HeapTuple heap_lean_update(HeapTarget *target, const Datum *key, HeapTuple tuple);
 extern void heap_lean_delete(HeapTarget *target, const Datum *key);
-
-/*
- * First half of an update as delete and insert: "found" is deleted. Returns the
- * row to insert, completed by what "found" held, which is the caller's; NULL
- * when the update had to be done whole.
- */
-extern HeapTuple heap_lean_take_out(HeapTarget *target, const Datum *key, HeapTuple tuple);
 
 #endif							/* CDC_HEAP_LEAN_H */

@@ -19,6 +19,9 @@
 /* The lean tier's part of a target, see heap_lean.c. */
 typedef struct HeapLean HeapLean;
 
+/* Routing to the leaves of a partitioned target, see heap_partition.h. */
+typedef struct HeapPartitions HeapPartitions;
+
 /* What callers of heap/ have no business with. */
 typedef struct HeapTargetState
 {
@@ -28,6 +31,7 @@ typedef struct HeapTargetState
 	ScanKey		keys;			/* equality on each key column; argument filled per look-up */
 	ExprState **defaults;		/* per attribute that the caller does not give; NULL: null */
 	HeapLean   *lean;			/* NULL: not used yet */
+	HeapPartitions *partitions; /* NULL: not partitioned */
 } HeapTargetState;
 
 /* The state of a switch of roles; active is false when there is none. */
@@ -48,6 +52,9 @@ extern bool heap_trigger_fires(char tgenabled);
 
 /* Complete target->slot: on an insert with defaults, on an update with what "found" holds. */
 extern void heap_fill_rest(HeapTargetState *state, bool is_update);
+
+/* Open a leaf of a partitioned target, with the rights that the parent has. */
+extern HeapTarget *heap_target_open_leaf(Oid relid, const HeapTarget *parent);
 
 /* Can rows of the target be written by the lean tier? */
 extern bool heap_lean_is_possible(const HeapTarget *target);

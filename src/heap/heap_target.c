@@ -47,6 +47,7 @@
 #include "utils/snapmgr.h"
 
 #include "compat/pg_compat.h"
+#include "heap/heap_partition.h"
 #include "heap/heap_private.h"
 
 void
@@ -96,13 +97,13 @@ check_kind(Relation rel)
 {
 	const char *name = RelationGetRelationName(rel);
 
-	if (rel->rd_rel->relkind != RELKIND_RELATION)
+	if (rel->rd_rel->relkind != RELKIND_RELATION && rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" cannot be the target of a source table", name),
-				 errdetail("Only plain tables can be targets; partitioned tables, foreign tables and views cannot."),
+				 errdetail("Plain and partitioned tables can be targets; foreign tables, as partitions too, and views cannot."),
 				 errhint("Rename or drop it, or choose another target schema.")));
-	if (rel->rd_tableam != GetHeapamTableAmRoutine())
+	if (rel->rd_rel->relkind == RELKIND_RELATION && rel->rd_tableam != GetHeapamTableAmRoutine())
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("table \"%s\" cannot be the target of a source table", name),
@@ -275,30 +276,15 @@ make_scan_keys(Relation index, int nkey)
 	return keys;
 }
 
-/*
- * Open relation relid for writing. Throws when it cannot be a target, with what
- * to do; returns a target that lives until heap_target_close or the end of the
- * transaction.
- */
-HeapTarget *
-heap_target_open(Oid relid)
+/* Make the state of a relation that was opened and checked. */
+static HeapTarget *
+open_checked(Relation rel, Oid write_as)
 {
 	HeapTargetState *state;
 	HeapTarget *target;
-	Relation	rel;
 	EState	   *estate;
-	Oid			write_as;
 	MemoryContext old;
-
-	rel = OidIsValid(relid) ? try_relation_open(relid, RowExclusiveLock) : NULL;
-	if (rel == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("target table does not exist"),
-				 errdetail("It was dropped or made anew after the pipeline had started with it.")));
-
-	check_kind(rel);
-	write_as = check_rights(rel);
+	bool		is_partitioned = rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
 
 	old = MemoryContextSwitchTo(TopTransactionContext);
 	estate = CreateExecutorState();
@@ -326,13 +312,59 @@ heap_target_open(Oid relid)
 
 	target->slot = ExecInitExtraTupleSlot(estate, RelationGetDescr(rel), &TTSOpsVirtual);
 	target->search = ExecInitExtraTupleSlot(estate, RelationGetDescr(rel), &TTSOpsVirtual);
-	target->found = table_slot_create(rel, &estate->es_tupleTable);
+	if (!is_partitioned)
+		target->found = table_slot_create(rel, &estate->es_tupleTable);
 
 	cdc_epq_init(&state->epq, estate);
 
 	MemoryContextSwitchTo(old);
 	target->tier = heap_lean_is_possible(target) ? HEAP_TIER_LEAN : HEAP_TIER_EXECUTOR;
+	if (is_partitioned)
+		state->partitions = heap_partition_open(state);
 	return target;
+}
+
+/*
+ * Open relation relid for writing. Throws when it cannot be a target, with what
+ * to do; returns a target that lives until heap_target_close or the end of the
+ * transaction.
+ */
+HeapTarget *
+heap_target_open(Oid relid)
+{
+	Relation	rel = OidIsValid(relid) ? try_relation_open(relid, RowExclusiveLock) : NULL;
+
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("target table does not exist"),
+				 errdetail("It was dropped or made anew after the pipeline had started with it.")));
+
+	check_kind(rel);
+	return open_checked(rel, check_rights(rel));
+}
+
+HeapTarget *
+heap_target_open_leaf(Oid relid, const HeapTarget *parent)
+{
+	Relation	rel = relation_open(relid, RowExclusiveLock);
+	HeapTarget *leaf;
+
+	check_kind(rel);
+	if (rel->rd_rel->relowner != parent->rel->rd_rel->relowner)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("partition \"%s\" belongs to another role than table \"%s\"",
+						RelationGetRelationName(rel), RelationGetRelationName(parent->rel)),
+				 errhint("Give both the same owner with ALTER TABLE ... OWNER TO.")));
+	leaf = open_checked(rel, parent->write_as);
+	if (leaf->tier != parent->tier && parent->tier == HEAP_TIER_LEAN)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("partition \"%s\" has row triggers or deferrable constraints of its own",
+						RelationGetRelationName(rel)),
+				 errhint("Give them to the partitioned table \"%s\" instead.", RelationGetRelationName(parent->rel))));
+	return leaf;
 }
 
 /* Close everything but the relation's lock. */
@@ -344,6 +376,8 @@ heap_target_close(HeapTarget *target)
 	Relation	index = state->index;
 	EState	   *estate = target->estate;
 
+	if (state->partitions != NULL)
+		heap_partition_close(state->partitions);
 	EvalPlanQualEnd(&state->epq);
 	ExecCloseIndices(target->result_rel);
 	ExecCloseResultRelations(estate);	/* also what triggers made it open */
@@ -407,12 +441,18 @@ heap_target_check_not_null(const HeapTarget *target)
 bool
 heap_target_find(HeapTarget *target)
 {
-	bool		found;
+	HeapTargetState *state = (HeapTargetState *) target;
 
+	if (state->partitions != NULL)
+	{
+		HeapTarget *leaf = heap_partition_of_slot(state, target->search);
+
+		heap_partition_convert_slot(state, target->search, leaf->search);
+		return heap_target_find(leaf);
+	}
 	ExecClearTuple(target->found);
-	found = RelationFindReplTupleByIndex(target->rel, target->key_index, LockTupleExclusive,
-										 target->search, target->found);
-	return found;
+	return RelationFindReplTupleByIndex(target->rel, target->key_index, LockTupleExclusive,
+										target->search, target->found);
 }
 
 bool
@@ -422,6 +462,13 @@ heap_target_exists(HeapTarget *target)
 	IndexScanDesc scan;
 	bool		found;
 
+	if (state->partitions != NULL)
+	{
+		HeapTarget *leaf = heap_partition_of_slot(state, target->search);
+
+		heap_partition_convert_slot(state, target->search, leaf->search);
+		return heap_target_exists(leaf);
+	}
 	ExecClearTuple(target->found);
 	for (int i = 0; i < target->nkey; i++)
 	{
@@ -499,12 +546,27 @@ end_write(HeapTarget *target, HeapRoleSwitch *sw)
 	CommandCounterIncrement();
 }
 
+/* The leaf that a partitioned target's new row goes to, with the row in its slot. */
+static HeapTarget *
+leaf_of_new_row(HeapTargetState *state)
+{
+	HeapTarget *leaf = heap_partition_of_slot(state, state->base.slot);
+
+	heap_partition_convert_slot(state, state->base.slot, leaf->slot);
+	return leaf;
+}
+
 void
 heap_target_insert(HeapTarget *target)
 {
 	HeapTargetState *state = (HeapTargetState *) target;
 	HeapRoleSwitch sw;
 
+	if (state->partitions != NULL)
+	{
+		heap_target_insert(leaf_of_new_row(state));
+		return;
+	}
 	begin_write(target, &sw);
 	heap_fill_rest(state, false);
 	ExecSimpleRelationInsert(target->result_rel, target->estate, target->slot);
@@ -517,6 +579,11 @@ heap_target_update(HeapTarget *target)
 	HeapTargetState *state = (HeapTargetState *) target;
 	HeapRoleSwitch sw;
 
+	if (state->partitions != NULL)
+	{
+		heap_target_update(leaf_of_new_row(state));
+		return;
+	}
 	begin_write(target, &sw);
 	heap_fill_rest(state, true);
 	EvalPlanQualSetSlot(&state->epq, target->slot);
@@ -531,6 +598,11 @@ heap_target_delete(HeapTarget *target)
 	HeapTargetState *state = (HeapTargetState *) target;
 	HeapRoleSwitch sw;
 
+	if (state->partitions != NULL)
+	{
+		heap_target_delete(heap_partition_last(state));
+		return;
+	}
 	begin_write(target, &sw);
 	EvalPlanQualSetSlot(&state->epq, target->found);
 	ExecSimpleRelationDelete(target->result_rel, target->estate, &state->epq, target->found);
@@ -543,6 +615,8 @@ heap_target_has_rows(HeapTarget *target)
 	TableScanDesc scan;
 	bool		found;
 
+	if (target->rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		return heap_partition_has_rows(target);
 	PushActiveSnapshot(GetLatestSnapshot());
 	scan = table_beginscan(target->rel, GetActiveSnapshot(), 0, NULL);
 	found = table_scan_getnextslot(scan, ForwardScanDirection, target->found);

@@ -13,9 +13,9 @@
  *	  pipeline's owner needs SELECT, INSERT, UPDATE and DELETE. When another
  *	  role owns the table, the owner must be able to SET ROLE to it, and rows are
  *	  written as that role in a security-restricted operation; relations with deferrable triggers
- *	  are refused then. Refused too, with what to do: everything but plain tables
- *	  (foreign, partitioned, views), row-level security that would apply, a
- *	  missing or unusable primary key index.
+ *	  are refused then. Refused too, with what to do: foreign tables and views,
+ *	  row-level security that would apply, a missing or unusable primary key
+ *	  index. Rows of a partitioned table go to its leaves.
  *
  *	  Everything lives in a memory context of the current transaction: after an
  *	  abort there is nothing to close and nothing that may be touched.
@@ -49,7 +49,7 @@ typedef struct HeapTarget
 	ResultRelInfo *result_rel;
 	TupleTableSlot *slot;		/* virtual: the caller fills values of the new row here */
 	TupleTableSlot *search;		/* virtual: the caller fills the key columns here */
-	TupleTableSlot *found;		/* row found by heap_target_find */
+	TupleTableSlot *found;		/* row found by heap_target_find; NULL in a partitioned table, whose leaves have one each */
 	Oid			write_as;		/* role that rows are written as; InvalidOid: the current one */
 	bool	   *given;			/* per attribute: the caller fills it (heap_target_set_given); NULL: all */
 	void	   *key_bytes;		/* cache of chunk_key_bytes, in the EState's memory */
