@@ -314,7 +314,7 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.deletes IS 'rows deleted by the 
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.conflicts IS 'inserts that found a row, updates and deletes that found none, while streaming';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.values_replaced IS 'values that a policy (options zero_date, nul_bytes, invalid_bytes) changed, in copied rows and each time the stream wrote them';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.dead_letters IS 'changes that could not be applied and were kept, see cdc_dead_letters';
-COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.tier IS 'how the stream writes rows: lean (many at a time) or executor (one by one: row triggers, deferrable constraints); NULL before its first change';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.tier IS 'how the stream writes rows: lean (many at a time), executor (one by one: row triggers, deferrable constraints) or sql (foreign tables, views); NULL before its first change';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.collapsed IS 'whether the changes of a batch are reduced to what they come to for each key';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.rows_copied IS 'rows read by the snapshot';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.last_change_at IS 'when the last change was applied';

@@ -298,8 +298,8 @@ put_table(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline, const CatalogT
 	put_int64(&row, stat.conflicts);
 	put_int64(&row, stat.values_replaced);
 	put_int64(&row, stat.dead_letters);
-	put_text(&row, stat.tier == SHMEM_TIER_UNKNOWN ? NULL : stat.tier == SHMEM_TIER_LEAN ? "lean" : "executor");
-	put_datum(&row, BoolGetDatum(stat.collapsed), stat.tier == SHMEM_TIER_UNKNOWN);
+	put_text(&row, stat.tier_is_known ? heap_tier_name(stat.tier) : NULL);
+	put_datum(&row, BoolGetDatum(stat.collapsed), !stat.tier_is_known);
 	put_int64(&row, rows_copied);
 	put_time(&row, stat.last_change_at);
 	put_text(&row, has_stop ? stop : NULL);

@@ -36,6 +36,7 @@
 
 #include "catalog/catalog.h"
 #include "core/event.h"
+#include "heap/heap_target.h"
 
 typedef struct Apply Apply;
 
@@ -47,7 +48,7 @@ typedef struct ApplyTableStats
 	int64		conflicts;		/* insert found a row, update or delete found none (only counted when streaming) */
 	int64		values_replaced;	/* by a policy */
 	int64		dead_letters;	/* changes that could not be applied and were kept */
-	bool		is_lean;		/* rows are written by the lean tier */
+	HeapTier	tier;			/* how rows are written */
 	bool		is_collapsed;
 } ApplyTableStats;
 

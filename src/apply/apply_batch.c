@@ -43,6 +43,7 @@
 #include "chunk/chunk.h"
 #include "heap/heap_key.h"
 #include "heap/heap_lean.h"
+#include "heap/heap_sql.h"
 
 /* What the batch comes to for one key. */
 typedef struct BatchRow
@@ -237,6 +238,29 @@ write_inserts(ApplyTable *table)
 	}
 }
 
+/* A target of the SQL tier: what is there is looked at by the statements. */
+static void
+write_by_sql(ApplyTable *table)
+{
+	ApplyBatch *batch = table->batch;
+	HeapTarget *target = table->row->target;
+
+	heap_sql_begin(target);
+	for (int i = 0; i < batch->nrows; i++)
+	{
+		BatchRow   *row = batch->rows[i];
+
+		if (row->exists)
+			heap_sql_put_tuple(target, row->tuple);
+		else
+		{
+			heap_key_search(target, row->key);
+			heap_sql_gone(target);
+		}
+	}
+	heap_sql_end(target, false);
+}
+
 /* While chunks are open: which keys they must not bring. */
 static void
 note_deleted(Apply *apply, ApplyTable *table)
@@ -282,11 +306,16 @@ apply_batch_write(Apply *apply, ApplyTable *table)
 	if (batch->info->order != NULL)
 		qsort_arg(batch->rows, batch->nrows, sizeof(BatchRow *), compare_rows, batch->info);
 
-	heap_lean_begin(target);
-	write_deletes(table, look);
-	write_updates(table, look);
-	write_inserts(table);
-	heap_lean_end(target);
+	if (target->tier == HEAP_TIER_SQL)
+		write_by_sql(table);
+	else
+	{
+		heap_lean_begin(target);
+		write_deletes(table, look);
+		write_updates(table, look);
+		write_inserts(table);
+		heap_lean_end(target);
+	}
 	if (copying)
 		note_deleted(apply, table);
 

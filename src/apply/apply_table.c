@@ -259,7 +259,7 @@ apply_table_open(Apply *apply, ApplyTable *table)
 
 	PushActiveSnapshot(GetTransactionSnapshot());
 	table->row = heap_row_open(table->target, table->def, &apply->types.policies);
-	if (!apply->careful && apply->collapse && table->row->target->tier == HEAP_TIER_LEAN)
+	if (!apply->careful && apply->collapse && table->row->target->tier != HEAP_TIER_EXECUTOR)
 		table->batch = apply_batch_create(table->row->target);
 	PopActiveSnapshot();
 
@@ -280,8 +280,8 @@ mark_dirty(Apply *apply, ApplyTable *table)
 	apply->dirty = lappend(apply->dirty, table);
 	MemoryContextSwitchTo(old);
 	table->in_dirty = true;
-	table->delta.is_lean = table->row->target->tier == HEAP_TIER_LEAN;
-	table->delta.is_collapsed = table->delta.is_lean && apply->collapse;
+	table->delta.tier = table->row->target->tier;
+	table->delta.is_collapsed = apply->collapse && table->delta.tier != HEAP_TIER_EXECUTOR;
 }
 
 void

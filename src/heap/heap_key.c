@@ -65,7 +65,7 @@ heap_key_info(HeapTarget *target)
 		info->parts[i].by_value = att->attbyval;
 		info->parts[i].length = att->attlen;
 	}
-	if (order_is_cheap(state->index, target->nkey))
+	if (state->index != NULL && order_is_cheap(state->index, target->nkey))
 		info->order = make_order(state->index, target->nkey);
 	MemoryContextSwitchTo(old);
 	return info;

@@ -22,16 +22,20 @@ typedef struct HeapLean HeapLean;
 /* Routing to the leaves of a partitioned target, see heap_partition.h. */
 typedef struct HeapPartitions HeapPartitions;
 
+/* The SQL tier's part of a target, see heap_sql.c. */
+typedef struct HeapSql HeapSql;
+
 /* What callers of heap/ have no business with. */
 typedef struct HeapTargetState
 {
 	HeapTarget	base;
 	EPQState	epq;
-	Relation	index;			/* primary key index, open */
+	Relation	index;			/* primary key index, open; NULL in the SQL tier */
 	ScanKey		keys;			/* equality on each key column; argument filled per look-up */
 	ExprState **defaults;		/* per attribute that the caller does not give; NULL: null */
 	HeapLean   *lean;			/* NULL: not used yet */
-	HeapPartitions *partitions; /* NULL: not partitioned */
+	HeapPartitions *partitions; /* NULL: not partitioned, or written by SQL */
+	HeapSql    *sql;			/* NULL: not used yet */
 } HeapTargetState;
 
 /* The state of a switch of roles; active is false when there is none. */

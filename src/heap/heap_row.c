@@ -18,6 +18,22 @@
 #include "heap/heap_row.h"
 #include "util/util_error.h"
 
+/* The target has no index to tell its key: the source's key is it. */
+static void
+set_key(HeapRow *row)
+{
+	AttrNumber	attnums[INDEX_MAX_KEYS];
+
+	if (row->table->nkey > INDEX_MAX_KEYS)
+		ereport(ERROR,
+				(errcode(ERRCODE_TOO_MANY_COLUMNS),
+				 errmsg("key of table \"%s\" has more than %d columns",
+						RelationGetRelationName(row->target->rel), INDEX_MAX_KEYS)));
+	for (int i = 0; i < row->table->nkey; i++)
+		attnums[i] = row->table->columns[row->table->key[i]].attnum;
+	heap_target_set_key(row->target, row->table->nkey, attnums);
+}
+
 HeapRow *
 heap_row_open(Oid relid, const CdcTableDef *def, const SchemaPolicies *policies)
 {
@@ -40,6 +56,8 @@ heap_row_open(Oid relid, const CdcTableDef *def, const SchemaPolicies *policies)
 		row->needs_snapshot |= OidIsValid(column->domain) || column->typid >= FirstNormalObjectId;
 	}
 	heap_target_set_given(target, given);
+	if (target->tier == HEAP_TIER_SQL)
+		set_key(row);
 	return row;
 }
 

@@ -29,6 +29,7 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
@@ -49,6 +50,7 @@
 #include "compat/pg_compat.h"
 #include "heap/heap_partition.h"
 #include "heap/heap_private.h"
+#include "heap/heap_sql.h"
 
 void
 heap_role_switch_begin(const HeapTarget *target, HeapRoleSwitch *sw)
@@ -91,17 +93,33 @@ heap_trigger_fires(char tgenabled)
 	}
 }
 
-/* Refuse everything that is not a plain heap table of a user's that outlives a crash. */
+const char *
+heap_tier_name(HeapTier tier)
+{
+	switch (tier)
+	{
+		case HEAP_TIER_LEAN:
+			return "lean";
+		case HEAP_TIER_EXECUTOR:
+			return "executor";
+		case HEAP_TIER_SQL:
+			break;
+	}
+	return "sql";
+}
+
+/* Refuse what is no table of a user's that outlives a crash. */
 static void
 check_kind(Relation rel)
 {
 	const char *name = RelationGetRelationName(rel);
 
-	if (rel->rd_rel->relkind != RELKIND_RELATION && rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+	if (rel->rd_rel->relkind != RELKIND_RELATION && rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE &&
+		rel->rd_rel->relkind != RELKIND_FOREIGN_TABLE && rel->rd_rel->relkind != RELKIND_VIEW)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" cannot be the target of a source table", name),
-				 errdetail("Plain and partitioned tables can be targets; foreign tables, as partitions too, and views cannot."),
+				 errdetail("Tables, partitioned and foreign ones too, and views can be targets."),
 				 errhint("Rename or drop it, or choose another target schema.")));
 	if (rel->rd_rel->relkind == RELKIND_RELATION && rel->rd_tableam != GetHeapamTableAmRoutine())
 		ereport(ERROR,
@@ -329,6 +347,53 @@ open_checked(Relation rel, Oid write_as)
  * to do; returns a target that lives until heap_target_close or the end of the
  * transaction.
  */
+/* Is SQL the only way into the relation? */
+static bool
+needs_sql(Relation rel)
+{
+	List	   *leaves;
+	ListCell   *lc;
+
+	if (rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+		return rel->rd_rel->relkind != RELKIND_RELATION;
+
+	leaves = find_all_inheritors(RelationGetRelid(rel), AccessShareLock, NULL);
+	foreach(lc, leaves)
+	{
+		if (get_rel_relkind(lfirst_oid(lc)) == RELKIND_FOREIGN_TABLE)
+			return true;
+	}
+	return false;
+}
+
+/* The state of a relation that is written by SQL. */
+static HeapTarget *
+open_for_sql(Relation rel, Oid write_as)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
+	EState	   *estate = CreateExecutorState();
+	HeapTarget *target;
+
+	MemoryContextSwitchTo(estate->es_query_cxt);
+	target = palloc0(sizeof(HeapTargetState));
+	target->tier = HEAP_TIER_SQL;
+	target->rel = rel;
+	target->estate = estate;
+	target->write_as = write_as;
+	target->slot = ExecInitExtraTupleSlot(estate, RelationGetDescr(rel), &TTSOpsVirtual);
+	target->search = ExecInitExtraTupleSlot(estate, RelationGetDescr(rel), &TTSOpsVirtual);
+	MemoryContextSwitchTo(old);
+	return target;
+}
+
+void
+heap_target_set_key(HeapTarget *target, int nkey, const AttrNumber *attnums)
+{
+	target->nkey = nkey;
+	target->key_attnums = MemoryContextAlloc(target->estate->es_query_cxt, sizeof(AttrNumber) * nkey);
+	memcpy(target->key_attnums, attnums, sizeof(AttrNumber) * nkey);
+}
+
 HeapTarget *
 heap_target_open(Oid relid)
 {
@@ -341,7 +406,7 @@ heap_target_open(Oid relid)
 				 errdetail("It was dropped or made anew after the pipeline had started with it.")));
 
 	check_kind(rel);
-	return open_checked(rel, check_rights(rel));
+	return needs_sql(rel) ? open_for_sql(rel, check_rights(rel)) : open_checked(rel, check_rights(rel));
 }
 
 HeapTarget *
@@ -378,12 +443,16 @@ heap_target_close(HeapTarget *target)
 
 	if (state->partitions != NULL)
 		heap_partition_close(state->partitions);
-	EvalPlanQualEnd(&state->epq);
-	ExecCloseIndices(target->result_rel);
-	ExecCloseResultRelations(estate);	/* also what triggers made it open */
+	if (target->tier != HEAP_TIER_SQL)
+	{
+		EvalPlanQualEnd(&state->epq);
+		ExecCloseIndices(target->result_rel);
+		ExecCloseResultRelations(estate);	/* also what triggers made it open */
+	}
 	ExecResetTupleTable(estate->es_tupleTable, false);
 	FreeExecutorState(estate);	/* frees target too */
-	index_close(index, NoLock);
+	if (index != NULL)
+		index_close(index, NoLock);
 	table_close(rel, NoLock);
 }
 
@@ -403,7 +472,7 @@ heap_target_set_given(HeapTarget *target, const bool *given)
 		Form_pg_attribute att = TupleDescAttr(desc, i);
 		Expr	   *expr;
 
-		if (given[i] || att->attisdropped || att->attgenerated)
+		if (given[i] || att->attisdropped || att->attgenerated || target->tier == HEAP_TIER_SQL)
 			continue;
 		expr = (Expr *) build_column_default(target->rel, i + 1);
 		if (expr != NULL)
@@ -443,6 +512,8 @@ heap_target_find(HeapTarget *target)
 {
 	HeapTargetState *state = (HeapTargetState *) target;
 
+	if (target->tier == HEAP_TIER_SQL)
+		return heap_sql_exists(target);
 	if (state->partitions != NULL)
 	{
 		HeapTarget *leaf = heap_partition_of_slot(state, target->search);
@@ -462,6 +533,8 @@ heap_target_exists(HeapTarget *target)
 	IndexScanDesc scan;
 	bool		found;
 
+	if (target->tier == HEAP_TIER_SQL)
+		return heap_sql_exists(target);
 	if (state->partitions != NULL)
 	{
 		HeapTarget *leaf = heap_partition_of_slot(state, target->search);
@@ -546,6 +619,18 @@ end_write(HeapTarget *target, HeapRoleSwitch *sw)
 	CommandCounterIncrement();
 }
 
+/* One row of a target of the SQL tier. */
+static void
+write_by_sql(HeapTarget *target, CmdType operation)
+{
+	heap_sql_begin(target);
+	if (operation == CMD_DELETE)
+		heap_sql_gone(target);
+	else
+		heap_sql_put(target);
+	heap_sql_end(target, operation == CMD_INSERT);
+}
+
 /* The leaf that a partitioned target's new row goes to, with the row in its slot. */
 static HeapTarget *
 leaf_of_new_row(HeapTargetState *state)
@@ -562,6 +647,11 @@ heap_target_insert(HeapTarget *target)
 	HeapTargetState *state = (HeapTargetState *) target;
 	HeapRoleSwitch sw;
 
+	if (target->tier == HEAP_TIER_SQL)
+	{
+		write_by_sql(target, CMD_INSERT);
+		return;
+	}
 	if (state->partitions != NULL)
 	{
 		heap_target_insert(leaf_of_new_row(state));
@@ -579,6 +669,11 @@ heap_target_update(HeapTarget *target)
 	HeapTargetState *state = (HeapTargetState *) target;
 	HeapRoleSwitch sw;
 
+	if (target->tier == HEAP_TIER_SQL)
+	{
+		write_by_sql(target, CMD_UPDATE);
+		return;
+	}
 	if (state->partitions != NULL)
 	{
 		heap_target_update(leaf_of_new_row(state));
@@ -598,6 +693,11 @@ heap_target_delete(HeapTarget *target)
 	HeapTargetState *state = (HeapTargetState *) target;
 	HeapRoleSwitch sw;
 
+	if (target->tier == HEAP_TIER_SQL)
+	{
+		write_by_sql(target, CMD_DELETE);
+		return;
+	}
 	if (state->partitions != NULL)
 	{
 		heap_target_delete(heap_partition_last(state));
@@ -615,6 +715,8 @@ heap_target_has_rows(HeapTarget *target)
 	TableScanDesc scan;
 	bool		found;
 
+	if (target->tier == HEAP_TIER_SQL)
+		return heap_sql_has_rows(target);
 	if (target->rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
 		return heap_partition_has_rows(target);
 	PushActiveSnapshot(GetLatestSnapshot());

@@ -13,9 +13,9 @@
  *	  pipeline's owner needs SELECT, INSERT, UPDATE and DELETE. When another
  *	  role owns the table, the owner must be able to SET ROLE to it, and rows are
  *	  written as that role in a security-restricted operation; relations with deferrable triggers
- *	  are refused then. Refused too, with what to do: foreign tables and views,
- *	  row-level security that would apply, a missing or unusable primary key
- *	  index. Rows of a partitioned table go to its leaves.
+ *	  are refused then. Refused too, with what to do: row-level security that
+ *	  would apply, a missing or unusable primary key index. Rows of a
+ *	  partitioned table go to its leaves.
  *
  *	  Everything lives in a memory context of the current transaction: after an
  *	  abort there is nothing to close and nothing that may be touched.
@@ -35,14 +35,18 @@
 typedef enum HeapTier
 {
 	HEAP_TIER_LEAN,				/* many rows at a time by heap_lean.h, nothing of the executor's in between */
-	HEAP_TIER_EXECUTOR			/* row by row, by the functions here: triggers, deferrable constraints */
+	HEAP_TIER_EXECUTOR,			/* row by row, by the functions here: triggers, deferrable constraints */
+	HEAP_TIER_SQL				/* by statements, see heap_sql.h: foreign tables, views */
 } HeapTier;
+
+/* "lean", "executor", "sql" */
+extern const char *heap_tier_name(HeapTier tier);
 
 typedef struct HeapTarget
 {
 	HeapTier	tier;
 	Relation	rel;
-	Oid			key_index;		/* primary key index */
+	Oid			key_index;		/* primary key index; InvalidOid in the SQL tier */
 	int			nkey;
 	AttrNumber *key_attnums;	/* in index order */
 	EState	   *estate;
@@ -58,6 +62,9 @@ typedef struct HeapTarget
 /* Opens with RowExclusiveLock, kept to the end of the transaction. */
 extern HeapTarget *heap_target_open(Oid relid);
 extern void heap_target_close(HeapTarget *target);
+
+/* Targets of the SQL tier have no index to tell their key: say which attributes it has. */
+extern void heap_target_set_key(HeapTarget *target, int nkey, const AttrNumber *attnums);
 
 /*
  * Say which attributes the caller fills (natts flags, copied). The others get

@@ -59,7 +59,8 @@ publish_table(void *arg, int32 table_id, const ApplyTableStats *delta)
 		.conflicts = delta->conflicts,
 		.values_replaced = delta->values_replaced,
 		.dead_letters = delta->dead_letters,
-		.tier = delta->is_lean ? SHMEM_TIER_LEAN : SHMEM_TIER_EXECUTOR,
+		.tier_is_known = true,
+		.tier = delta->tier,
 		.collapsed = delta->is_collapsed,
 		.last_change_at = GetCurrentTimestamp(),
 	};

@@ -20,6 +20,7 @@
 #include "utils/timestamp.h"
 
 #include "core/position.h"
+#include "heap/heap_target.h"
 
 extern int	shmem_max_pipelines;	/* GUC cdc_bridge.max_pipelines */
 extern int	shmem_max_tables;		/* GUC cdc_bridge.max_tables */
@@ -52,14 +53,6 @@ typedef struct ShmemPipelineStat
 	CdcPosition streamed;
 } ShmemPipelineStat;
 
-/* How the stream writes a table's rows; unknown before its first change. */
-typedef enum ShmemTier
-{
-	SHMEM_TIER_UNKNOWN,
-	SHMEM_TIER_LEAN,
-	SHMEM_TIER_EXECUTOR
-} ShmemTier;
-
 typedef struct ShmemTableStat
 {
 	int64		inserts;
@@ -68,7 +61,8 @@ typedef struct ShmemTableStat
 	int64		conflicts;
 	int64		values_replaced;
 	int64		dead_letters;
-	ShmemTier	tier;
+	bool		tier_is_known;	/* the stream has written rows: the two below are told */
+	HeapTier	tier;
 	bool		collapsed;
 	TimestampTz last_change_at;
 } ShmemTableStat;
