@@ -393,6 +393,23 @@ catch_table_error(Apply *apply)
 
 /* ------------------------------------------------------------------------- batches */
 
+static ApplyResult
+on_failed_batch(Apply *apply, ApplyTable *table, const ErrorData *edata)
+{
+	/* a table without a key is written in batches always; this one holds a single source transaction */
+	if (apply->careful)
+		return stop_for_error(apply, table, edata);
+
+	if (edata->sqlerrcode == ERRCODE_UNIQUE_VIOLATION)
+		table->look_first = true;
+	ereport(LOG,
+			(errcode(edata->sqlerrcode),
+			 errmsg("batch of table \"%s.%s\" of pipeline \"%s\" failed, its changes come again one by one: %s",
+					table->schema, table->name, apply->pipeline_name, edata->message)));
+	apply_careful_begin(apply);
+	return rewind_all(apply);
+}
+
 /*
  * Write what the tables' batches hold. Which change is to blame when that fails
  * is found out in careful mode.
@@ -427,14 +444,7 @@ apply_write_batches(Apply *apply)
 		ApplyTable *table = unconstify(ApplyTable *, apply->current);
 
 		apply->current = NULL;
-		if (edata->sqlerrcode == ERRCODE_UNIQUE_VIOLATION)
-			table->look_first = true;
-		ereport(LOG,
-				(errcode(edata->sqlerrcode),
-				 errmsg("batch of table \"%s.%s\" of pipeline \"%s\" failed, its changes come again one by one: %s",
-						table->schema, table->name, apply->pipeline_name, edata->message)));
-		apply_careful_begin(apply);
-		result = rewind_all(apply);
+		result = on_failed_batch(apply, table, edata);
 	}
 	PG_END_TRY();
 	return result;
@@ -484,8 +494,8 @@ wanted_table(Apply *apply, const CdcChange *change)
 static ApplyResult
 on_failed_change(Apply *apply, ApplyTable *table, const ErrorData *edata)
 {
-	/* it is the table that is at fault when not even its description fits */
-	if (!apply->keep_dead_letters || table->row == NULL)
+	/* it is the table that is at fault when not even its description fits; one without a key has no way to go on */
+	if (!apply->keep_dead_letters || table->row == NULL || table->row->target->nkey == 0)
 		return stop_for_error(apply, table, edata);
 	apply_suspect_add(apply);
 	apply_careful_begin(apply);
@@ -507,7 +517,7 @@ try_change(Apply *apply, ApplyTable *table, const CdcChange *change)
 		apply_begin(apply);
 		apply_table_match(table, change->table);
 		apply_table_open(apply, table);
-		if (apply->careful && apply_is_suspect(apply))
+		if (apply->careful && table->batch == NULL && apply_is_suspect(apply))
 			apply_guarded(apply, table, change);
 		else if (heap_row_needs_snapshot(table->row) || table->batch == NULL)
 		{

@@ -26,6 +26,9 @@
  *	  undoes the transaction, it is read again change by change (apply_careful.c),
  *	  and the table looks first from then on.
  *
+ *	  A table without a key is a multiset of rows (heap_match.h): the batch holds
+ *	  how many of each row come or go.
+ *
  *	  A batch belongs to the open PostgreSQL transaction, in the memory of the
  *	  open target.
  *
@@ -43,6 +46,7 @@
 #include "chunk/chunk.h"
 #include "heap/heap_key.h"
 #include "heap/heap_lean.h"
+#include "heap/heap_match.h"
 #include "heap/heap_sql.h"
 
 /* What the batch comes to for one key. */
@@ -78,6 +82,8 @@ typedef struct BatchEntry
 
 struct ApplyBatch
 {
+	HeapMatch  *match;			/* a table without a key: all that is used of this */
+
 	HeapKeyInfo *info;
 	MemoryContext cxt;			/* rows, keys, hash: reset when the batch was written */
 	batch_hash *by_key;			/* NULL: empty */
@@ -94,6 +100,11 @@ apply_batch_create(HeapTarget *target)
 	MemoryContext parent = target->estate->es_query_cxt;
 	ApplyBatch *batch = MemoryContextAllocZero(parent, sizeof(ApplyBatch));
 
+	if (target->nkey == 0)
+	{
+		batch->match = heap_match_create(target);
+		return batch;
+	}
 	batch->info = heap_key_info(target);
 	batch->cxt = AllocSetContextCreate(parent, "cdc apply batch", ALLOCSET_DEFAULT_SIZES);
 	return batch;
@@ -148,10 +159,21 @@ apply_batch_add(ApplyTable *table, CdcChangeOp op)
 {
 	ApplyBatch *batch = table->batch;
 	HeapTarget *target = table->row->target;
-	MemoryContext old = MemoryContextSwitchTo(batch->cxt);
+	MemoryContext old;
 	Datum		key[INDEX_MAX_KEYS];
-	bool		same_key = op == CDC_UPDATE && heap_row_same_key(table->row);
+	bool		same_key;
 
+	if (batch->match != NULL)
+	{
+		if (op != CDC_INSERT)
+			heap_match_add(batch->match, target->search, -1);
+		if (op != CDC_DELETE)
+			heap_match_add(batch->match, target->slot, 1);
+		return;
+	}
+
+	old = MemoryContextSwitchTo(batch->cxt);
+	same_key = op == CDC_UPDATE && heap_row_same_key(table->row);
 	if (op == CDC_DELETE || (op == CDC_UPDATE && !same_key))
 	{
 		heap_key_read(target, batch->info, target->search, key);
@@ -292,6 +314,59 @@ note_deleted(Apply *apply, ApplyTable *table)
 	MemoryContextDelete(row_cxt);
 }
 
+/*
+ * Rows that the copy has to take away again when it has brought them. Equal rows
+ * are counted by a number behind their bytes: 1, 2, ...
+ */
+static void
+note_debt(Apply *apply, ApplyTable *table, const HeapMatchRow *row)
+{
+	HeapTarget *target = table->row->target;
+	bytea	   *key;
+	uint32		number = 0;
+
+	ExecForceStoreHeapTuple(row->tuple, target->search, false);
+	key = chunk_key_bytes(target, target->search);
+	for (int64 debt = row->net; debt < 0; debt++)
+	{
+		bytea	   *numbered;
+
+		do
+			numbered = chunk_key_number(key, ++number);
+		while (catalog_deleted_exists(apply->pipeline_id, table->table_id, numbered));
+		catalog_deleted_add(apply->pipeline_id, table->table_id, numbered);
+		table->any_deleted = true;
+	}
+	pfree(key);
+}
+
+/*
+ * A table without a key. Rows that should go and are not there: while the table
+ * is being copied the copy is going to bring them, and is told to take them away
+ * again; afterwards somebody else took them.
+ */
+static void
+write_match(Apply *apply, ApplyTable *table)
+{
+	HeapMatch  *match = table->batch->match;
+
+	if (heap_match_count(match) == 0)
+		return;
+	heap_match_write(match);
+	for (int i = 0; i < heap_match_count(match); i++)
+	{
+		const HeapMatchRow *row = heap_match_row(match, i);
+
+		if (row->net == 0)
+			continue;
+		if (apply_table_is_copying(table))
+			note_debt(apply, table, row);
+		else
+			table->delta.conflicts -= row->net;
+	}
+	heap_match_reset(match);
+}
+
 void
 apply_batch_write(Apply *apply, ApplyTable *table)
 {
@@ -300,6 +375,11 @@ apply_batch_write(Apply *apply, ApplyTable *table)
 	bool		copying = apply_table_is_copying(table);
 	bool		look = copying || table->look_first;
 
+	if (batch->match != NULL)
+	{
+		write_match(apply, table);
+		return;
+	}
 	if (batch->nrows == 0)
 		return;
 

@@ -80,6 +80,24 @@ fill_new(Apply *apply, const ApplyTable *table, const CdcChange *change)
 	}
 }
 
+/* The whole row before the change -> target->search, where there is no key. */
+static void
+fill_old_row(Apply *apply, const ApplyTable *table, const CdcChange *change)
+{
+	HeapRow    *row = table->row;
+
+	heap_target_clear(row->target->search);
+	for (int i = 0; i < row->table->ncolumns; i++)
+	{
+		CdcCell		cell;
+
+		if (row->table->columns[i].attnum <= 0)
+			continue;
+		read_cell(apply, table, change, change->before, i, &cell);
+		heap_row_set_old(row, i, &cell);
+	}
+}
+
 /* The key before the change -> target->search. */
 static void
 fill_old_key(Apply *apply, const ApplyTable *table, const CdcChange *change)
@@ -92,7 +110,7 @@ fill_old_key(Apply *apply, const ApplyTable *table, const CdcChange *change)
 		CdcCell		cell;
 
 		read_cell(apply, table, change, change->before, row->table->key[i], &cell);
-		heap_row_set_key(row, row->table->key[i], &cell);
+		heap_row_set_old(row, row->table->key[i], &cell);
 	}
 }
 
@@ -169,7 +187,9 @@ apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
 {
 	if (change->op != CDC_DELETE)
 		fill_new(apply, table, change);
-	if (change->op != CDC_INSERT)
+	if (change->op != CDC_INSERT && table->row->target->nkey == 0)
+		fill_old_row(apply, table, change);
+	else if (change->op != CDC_INSERT)
 		fill_old_key(apply, table, change);
 
 	if (table->batch != NULL)

@@ -259,7 +259,8 @@ apply_table_open(Apply *apply, ApplyTable *table)
 
 	PushActiveSnapshot(GetTransactionSnapshot());
 	table->row = heap_row_open(table->target, table->def, &apply->types.policies);
-	if (!apply->careful && apply->collapse && table->row->target->tier != HEAP_TIER_EXECUTOR)
+	if (table->row->target->nkey == 0 ||
+		(!apply->careful && apply->collapse && table->row->target->tier != HEAP_TIER_EXECUTOR))
 		table->batch = apply_batch_create(table->row->target);
 	PopActiveSnapshot();
 

@@ -439,14 +439,13 @@ write_slowly(HeapTarget *target, const Datum *key, HeapTuple tuple)
 		heap_target_delete(target);
 }
 
-/* Delete "found"; false when another session changed it. */
-static bool
-delete_found(HeapTarget *target)
+bool
+heap_lean_delete_tuple(HeapTarget *target, ItemPointer tid)
 {
 	TM_FailureData failure;
 
 	CheckCmdReplicaIdentity(target->rel, CMD_DELETE);
-	return table_tuple_delete(target->rel, &target->found->tts_tid, ((HeapTargetState *) target)->lean->cid,
+	return table_tuple_delete(target->rel, tid, ((HeapTargetState *) target)->lean->cid,
 							  GetActiveSnapshot(), InvalidSnapshot, true, &failure, false) == TM_Ok;
 }
 
@@ -484,7 +483,7 @@ heap_lean_update(HeapTarget *target, const Datum *key, HeapTuple tuple)
 	tuple = complete_tuple((HeapTargetState *) where, tuple, true);
 	if (!takes_apart)
 		update_found(where, key, tuple);
-	else if (delete_found(where))
+	else if (heap_lean_delete_tuple(where, &where->found->tts_tid))
 		return tuple;
 	else
 		write_slowly(where, key, tuple);
@@ -497,6 +496,6 @@ heap_lean_delete(HeapTarget *target, const Datum *key)
 {
 	HeapTarget *where = holder_of_found(target, NULL);
 
-	if (!delete_found(where))
+	if (!heap_lean_delete_tuple(where, &where->found->tts_tid))
 		write_slowly(where, key, NULL);
 }

@@ -30,7 +30,7 @@ typedef struct HeapTargetState
 {
 	HeapTarget	base;
 	EPQState	epq;
-	Relation	index;			/* primary key index, open; NULL in the SQL tier */
+	Relation	index;			/* primary key index, open; NULL in the SQL tier, and without a key */
 	ScanKey		keys;			/* equality on each key column; argument filled per look-up */
 	ExprState **defaults;		/* per attribute that the caller does not give; NULL: null */
 	HeapLean   *lean;			/* NULL: not used yet */
@@ -59,6 +59,9 @@ extern void heap_fill_rest(HeapTargetState *state, bool is_update);
 
 /* Open a leaf of a partitioned target, with the rights that the parent has. */
 extern HeapTarget *heap_target_open_leaf(Oid relid, const HeapTarget *parent);
+
+/* Delete one row of the target, between heap_lean_begin and _end; false when another session changed it. */
+extern bool heap_lean_delete_tuple(HeapTarget *target, ItemPointer tid);
 
 /* Can rows of the target be written by the lean tier? */
 extern bool heap_lean_is_possible(const HeapTarget *target);

@@ -37,7 +37,7 @@ set_key(HeapRow *row)
 HeapRow *
 heap_row_open(Oid relid, const CdcTableDef *def, const SchemaPolicies *policies)
 {
-	HeapTarget *target = heap_target_open(relid);
+	HeapTarget *target = heap_target_open(relid, def->nkey == 0);
 	MemoryContext cxt = target->estate->es_query_cxt;
 	HeapRow    *row = MemoryContextAllocZero(cxt, sizeof(HeapRow));
 	bool	   *given;
@@ -88,7 +88,7 @@ heap_row_set(HeapRow *row, int column, const CdcCell *cell)
 }
 
 void
-heap_row_set_key(HeapRow *row, int column, const CdcCell *cell)
+heap_row_set_old(HeapRow *row, int column, const CdcCell *cell)
 {
 	set_cell(row, row->target->search, column, cell);
 }

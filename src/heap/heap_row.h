@@ -37,9 +37,9 @@ typedef struct HeapRow
 extern HeapRow *heap_row_open(Oid relid, const CdcTableDef *def, const SchemaPolicies *policies);
 extern void heap_row_close(HeapRow *row);
 
-/* Put a cell into the new row (target->slot), resp. a key column's into target->search. */
+/* Put a cell into the new row (target->slot), resp. a column of the key or row that was into target->search. */
 extern void heap_row_set(HeapRow *row, int column, const CdcCell *cell);
-extern void heap_row_set_key(HeapRow *row, int column, const CdcCell *cell);
+extern void heap_row_set_old(HeapRow *row, int column, const CdcCell *cell);
 
 /* Must a snapshot be active while values are turned? */
 static inline bool

@@ -294,9 +294,24 @@ make_scan_keys(Relation index, int nkey)
 	return keys;
 }
 
+/* The target's rows are found by that index. */
+static void
+take_key(HeapTargetState *state, Relation index)
+{
+	HeapTarget *target = &state->base;
+
+	state->index = index;
+	target->key_index = RelationGetRelid(index);
+	target->nkey = IndexRelationGetNumberOfKeyAttributes(index);
+	target->key_attnums = palloc(sizeof(AttrNumber) * target->nkey);
+	for (int i = 0; i < target->nkey; i++)
+		target->key_attnums[i] = index->rd_index->indkey.values[i];
+	state->keys = make_scan_keys(index, target->nkey);
+}
+
 /* Make the state of a relation that was opened and checked. */
 static HeapTarget *
-open_checked(Relation rel, Oid write_as)
+open_checked(Relation rel, Oid write_as, bool keyless)
 {
 	HeapTargetState *state;
 	HeapTarget *target;
@@ -314,13 +329,8 @@ open_checked(Relation rel, Oid write_as)
 	target->estate = estate;
 	target->write_as = write_as;
 
-	state->index = open_key_index(rel);
-	target->key_index = RelationGetRelid(state->index);
-	target->nkey = IndexRelationGetNumberOfKeyAttributes(state->index);
-	target->key_attnums = palloc(sizeof(AttrNumber) * target->nkey);
-	for (int i = 0; i < target->nkey; i++)
-		target->key_attnums[i] = state->index->rd_index->indkey.values[i];
-	state->keys = make_scan_keys(state->index, target->nkey);
+	if (!keyless)
+		take_key(state, open_key_index(rel));
 
 	init_range_table(estate, rel);
 	target->result_rel = makeNode(ResultRelInfo);
@@ -394,9 +404,24 @@ heap_target_set_key(HeapTarget *target, int nkey, const AttrNumber *attnums)
 	memcpy(target->key_attnums, attnums, sizeof(AttrNumber) * nkey);
 }
 
-HeapTarget *
-heap_target_open(Oid relid)
+/* Without a key rows can be found by a scan only, so there is one way to write. */
+static void
+check_keyless(const HeapTarget *target)
 {
+	if (target->tier == HEAP_TIER_LEAN && target->rel->rd_rel->relkind == RELKIND_RELATION)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("table \"%s\" cannot be the target of a source table without a key",
+					RelationGetRelationName(target->rel)),
+			 errdetail("Such a target must be a plain table without row triggers that fire and without deferrable constraints."),
+			 errhint("Give the source table a primary key, or make the target a plain table.")));
+}
+
+HeapTarget *
+heap_target_open(Oid relid, bool keyless)
+{
+	HeapTarget *target;
 	Relation	rel = OidIsValid(relid) ? try_relation_open(relid, RowExclusiveLock) : NULL;
 
 	if (rel == NULL)
@@ -406,7 +431,10 @@ heap_target_open(Oid relid)
 				 errdetail("It was dropped or made anew after the pipeline had started with it.")));
 
 	check_kind(rel);
-	return needs_sql(rel) ? open_for_sql(rel, check_rights(rel)) : open_checked(rel, check_rights(rel));
+	target = needs_sql(rel) ? open_for_sql(rel, check_rights(rel)) : open_checked(rel, check_rights(rel), keyless);
+	if (keyless)
+		check_keyless(target);
+	return target;
 }
 
 HeapTarget *
@@ -422,7 +450,7 @@ heap_target_open_leaf(Oid relid, const HeapTarget *parent)
 				 errmsg("partition \"%s\" belongs to another role than table \"%s\"",
 						RelationGetRelationName(rel), RelationGetRelationName(parent->rel)),
 				 errhint("Give both the same owner with ALTER TABLE ... OWNER TO.")));
-	leaf = open_checked(rel, parent->write_as);
+	leaf = open_checked(rel, parent->write_as, false);
 	if (leaf->tier != parent->tier && parent->tier == HEAP_TIER_LEAN)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

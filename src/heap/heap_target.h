@@ -47,7 +47,7 @@ typedef struct HeapTarget
 	HeapTier	tier;
 	Relation	rel;
 	Oid			key_index;		/* primary key index; InvalidOid in the SQL tier */
-	int			nkey;
+	int			nkey;			/* 0: keyless */
 	AttrNumber *key_attnums;	/* in index order */
 	EState	   *estate;
 	ResultRelInfo *result_rel;
@@ -59,8 +59,11 @@ typedef struct HeapTarget
 	void	   *key_bytes;		/* cache of chunk_key_bytes, in the EState's memory */
 } HeapTarget;
 
-/* Opens with RowExclusiveLock, kept to the end of the transaction. */
-extern HeapTarget *heap_target_open(Oid relid);
+/*
+ * Opens with RowExclusiveLock, kept to the end of the transaction. keyless: the
+ * source table has no key, rows are told apart by all they hold (heap_match.h).
+ */
+extern HeapTarget *heap_target_open(Oid relid, bool keyless);
 extern void heap_target_close(HeapTarget *target);
 
 /* Targets of the SQL tier have no index to tell their key: say which attributes it has. */
