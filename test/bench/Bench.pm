@@ -34,7 +34,8 @@ my @COLUMNS = (
 	[ 'b', 'bigint', 'if((ID + V) % 10 = 0, null, ID * 1000003 + V)', 'case when (ID + V) % 10 <> 0 then ID * 1000003 + V end' ],
 	[ 'price', 'decimal(12,2) not null', '((ID * 31 + V * 17) % 100000000) / 100', '(((ID * 31 + V * 17) % 100000000)::numeric / 100)::numeric(12,2)' ],
 	[ 'name', 'varchar(40) not null', "concat('item ', ID, ', v', V)", "'item ' || ID || ', v' || V" ],
-	[ 'note', 'text', "if(ID % 10 = 3, null, md5(concat(ID, '-', V)))", "case when ID % 10 <> 3 then md5(ID || '-' || V) end" ],
+	[ 'note', 'text', "if(ID % 10 = 3, null, left(sha2(concat(ID, '-', V), 256), 32))",
+		"case when ID % 10 <> 3 then left(encode(sha256(convert_to(ID || '-' || V, 'UTF8')), 'hex'), 32) end" ],
 	[ 'made', "timestamp not null default '2024-01-01 00:00:00'", "timestampadd(second, (ID * 37 + V) % 30000000, '2024-01-01 00:00:00')",
 		"timestamptz '2024-01-01 00:00:00+00' + ((ID * 37 + V) % 30000000) * interval '1 second'" ],
 	[ 'ratio', 'double not null', '(ID + V) / 8e0', '(ID + V) / 8::float8' ],
@@ -162,13 +163,13 @@ sub _canonical { my ($side) = @_; return join(', ', map { $CANONICAL{$_} ? $CANO
 sub checksum_source
 {
 	my ($source, $table) = @_;
-	return $source->query_value("select concat(count(*), ':', coalesce(sum(cast(conv(left(md5(concat_ws('|', " . _canonical(0) . ")), 8), 16, 10) as unsigned)), 0)) from $table");
+	return $source->query_value("select concat(count(*), ':', coalesce(sum(cast(conv(left(sha2(concat_ws('|', " . _canonical(0) . "), 256), 8), 16, 10) as unsigned)), 0)) from $table");
 }
 
 sub checksum_target
 {
 	my ($postgres, $table) = @_;
-	return $postgres->psql("select count(*) || ':' || coalesce(sum(('x' || left(md5(concat_ws('|', " . _canonical(1) . ")), 8))::bit(32)::bigint), 0) from $table");
+	return $postgres->psql("select count(*) || ':' || coalesce(sum(('x' || left(encode(sha256(convert_to(concat_ws('|', " . _canonical(1) . "), 'UTF8')), 'hex'), 8))::bit(32)::bigint), 0) from $table");
 }
 
 # ---- loads
