@@ -23,6 +23,7 @@ for my $round ($bench->rounds)
 }
 $bench->ratio('decode in the reading thread', 'decode', 'raw', 0.5);
 $bench->ratio('decode behind the ring', 'ring', 'raw', 0.5);
+$bench->ratio('the same by CPU time', 'ring, CPU', 'raw, CPU');
 $bench->check_equal('values decoded', one => $sum{decode}, ring => $sum{ring});
 $bench->finish;
 
@@ -32,6 +33,7 @@ sub decode
 	my ($output) = run_shell(join(' ', $bench->program('decode'), $mode, "$source->{dir}/s.sock", 'root', $files[0]));
 	my ($seconds, $cpu, $packets, $bytes, $rows, $sum) = split(' ', $output);
 	$sum{$mode} = "$rows:$sum";
+	$bench->record("$mode, CPU", $bytes, $cpu);
 	$bench->value('size of the log', $bytes / 1e6, 'MB') if $mode eq 'raw' && !$bench->{told}++;
 	return ($bytes, $seconds);
 }
