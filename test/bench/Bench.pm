@@ -16,12 +16,11 @@ use strict;
 use warnings;
 
 use Bench::Session;
-use CdcBridge::Env qw(new_folder poll_until tree);
+use CdcBridge::Env qw(new_folder tree);
 use CdcBridge::Pipeline;
 use CdcBridge::Postgres;
 use CdcBridge::Source;
 use Exporter qw(import);
-use IPC::Open3 ();
 use JSON::PP ();
 use Time::HiRes qw(time);
 
@@ -392,8 +391,9 @@ sub finish
 sub run_shell
 {
 	my ($command) = @_;
+	(my $quoted = $command) =~ s/'/'\\''/g;
 	my $start = time();
-	my $output = qx(bash -o pipefail -c \Q$command\E 2>&1);
+	my $output = qx(bash -o pipefail -c '$quoted' 2>&1);
 	my $seconds = time() - $start;
 	die "failed: $command\n$output\n" if $?;
 	return ($output, $seconds);

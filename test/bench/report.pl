@@ -1,5 +1,6 @@
 #!/usr/bin/perl
 # report.pl PARTS FILE.json NAME...: put together what the benches left in PARTS: a table, and all of it as JSON.
+# report.pl --markdown FILE.json...: tables of such files, as docs/performance.md has them.
 use strict;
 use warnings;
 
@@ -8,13 +9,19 @@ use File::Path qw(make_path);
 use JSON::PP ();
 use POSIX qw(strftime);
 
-my ($parts, $file, @names) = @ARGV;
 my $json = JSON::PP->new->canonical->pretty;
+if (@ARGV && $ARGV[0] eq '--markdown')
+{
+	markdown($json->decode(slurp($_) // die "$_: $!\n")) for @ARGV[ 1 .. $#ARGV ];
+	exit(0);
+}
+my ($parts, $file, @names) = @ARGV;
 my %report = (
 	format => 1,
 	date => strftime('%Y-%m-%dT%H:%M:%SZ', gmtime),
 	commit => qx(git rev-parse --short HEAD 2>/dev/null) =~ s/\s//gr,
 	machine => { cores => qx(nproc) + 0, kernel => qx(uname -r) =~ s/\s//gr, memory_mb => memory_mb(), load => (split(' ', slurp('/proc/loadavg') // '0'))[0] + 0 },
+	order => [@names],
 	settings => { map { (lc($_) => $ENV{$_}) } grep { /^BENCH_(ROWS|ROUNDS|BIG_ROWS|TX_ROWS|SECONDS|RATES|LATENCY_TX|OPTIONS)$/ } keys %ENV },
 	benches => {},
 );
@@ -71,5 +78,32 @@ sub show
 		$failed++ unless $_->{ok};
 	}
 	printf "  SKIPPED: %s: %s\n", $_->{name}, ($_->{why} =~ /(.*)/)[0] for @{ $part->{skipped} };
+	return;
+}
+
+sub markdown
+{
+	my ($report) = @_;
+	for my $part (grep { defined } map { $report->{benches}{$_} } @{ $report->{order} })
+	{
+		printf "%s, %s; commit %s, %d cores, load %.1f; %d rows, %d rounds\n\n", @{ $part->{versions} }{qw(source postgres)}, $report->{commit}, @{ $report->{machine} }{qw(cores load)}, @$part{qw(rows rounds)}
+		  if $part->{name} eq $report->{order}[0];
+		my $unit = $part->{unit} eq 'bytes' ? 'MB/s' : '1 000 rows/s';
+		if (@{ $part->{series} })
+		{
+			print "| $part->{name} | median s (min, max) | $unit |\n|---|---|---|\n";
+			printf "| %s | %.3f (%.3f, %.3f) | %.1f |\n", $_->{name}, @$_{qw(median min max)}, $_->{per_second} / ($part->{unit} eq 'bytes' ? 1e6 : 1e3) for @{ $part->{series} };
+			print "\n";
+		}
+		print "| $part->{name} | | goal |\n|---|---|---|\n";
+		for (@{ $part->{ratios} }, @{ $part->{values} })
+		{
+			my $is_ratio = exists $_->{ours};
+			my $goal = defined $_->{goal} ? sprintf('%s %s: %s', $is_ratio ? 'at least' : 'at most', $_->{goal}, $_->{met} ? 'met' : 'missed') : '';
+			printf "| %s | %.2f %s | %s |\n", $_->{name} =~ s/\|/\\|/gr, $_->{value}, $is_ratio ? 'times' : $_->{unit}, $goal;
+		}
+		print "| not measured: $_->{name} | " . ($_->{why} =~ /(.*)/)[0] . " | |\n" for @{ $part->{skipped} };
+		print "\n";
+	}
 	return;
 }
