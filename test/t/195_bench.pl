@@ -15,7 +15,7 @@ my $tools = tree() . '/build/bench/tools';
 my $output;
 {
 	local %ENV = (%ENV, BENCH_ROWS => 2000, BENCH_ROUNDS => 1, BENCH_BIG_ROWS => 5000, BENCH_SECONDS => 1, BENCH_RATES => '200 5000', BENCH_TIMEOUT => 60,
-		BENCH_INSTALLED => 1, BENCH_OUT => "$folder/out", BENCH_TOOLS => $tools, BENCH_JSON => "$folder/result.json");
+		SOURCE => $ENV{CDC_SOURCE} // 'mariadb', BENCH_INSTALLED => 1, BENCH_OUT => "$folder/out", BENCH_TOOLS => $tools, BENCH_JSON => "$folder/result.json");
 	delete @ENV{qw(BENCH_TX_ROWS BENCH_LATENCY_TX BENCH_OPTIONS MAKEFLAGS)};
 	my $program = tree() . '/test/bench/run';
 	$output = qx('$program' 2>&1);
@@ -45,7 +45,7 @@ for my $name (@benches)
 		[], "$name: times are in order");
 	my @ok = grep { $_->{ok} } @{ $bench->{checks} // [] };
 	is(scalar(@ok), $checks{$name}, "$name: what was measured is equal on all sides") or diag(explain($bench->{checks}));
-	like($output, qr/^\Q$name\E: \S*MariaDB.*PostgreSQL/m, "$name is in the table");
+	like($output, qr/^\Q$name\E: \S+, PostgreSQL/m, "$name is in the table");
 }
 
 # packages that `make bench` fetches and a test does not
