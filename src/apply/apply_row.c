@@ -1,9 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * apply_row.c
- *	  One change -> the row of the target.
+ *	  One change -> the row of the target, in a batch or at once.
  *
  * NOTES
+ *	  What is told here of writing at once holds for batches too (apply_batch.c),
+ *	  which only do it later and for many rows.
+ *
  *	  While a table is being copied (SNAPSHOT, CATCHUP) every change is "the row
  *	  is now so" or "the row is gone", whatever is there: chunks bring rows in
  *	  any order beside the stream. A key that the stream removed or left goes
@@ -93,12 +96,6 @@ fill_old_key(Apply *apply, const ApplyTable *table, const CdcChange *change)
 	}
 }
 
-static bool
-is_copying(const ApplyTable *table)
-{
-	return table->state == CATALOG_TABLE_SNAPSHOT || table->state == CATALOG_TABLE_CATCHUP;
-}
-
 /* Make the row of slot be there. expect_row: it should be there already. */
 static void
 put_row(Apply *apply, ApplyTable *table, bool expect_row)
@@ -113,7 +110,7 @@ put_row(Apply *apply, ApplyTable *table, bool expect_row)
 	else
 		heap_target_insert(target);
 
-	if (!is_copying(table))
+	if (!apply_table_is_copying(table))
 		table->delta.conflicts += found != expect_row;
 	else if (table->any_deleted)
 		catalog_deleted_remove(apply->pipeline_id, table->table_id,
@@ -130,7 +127,7 @@ remove_row(Apply *apply, ApplyTable *table)
 	if (found)
 		heap_target_delete(target);
 
-	if (!is_copying(table))
+	if (!apply_table_is_copying(table))
 		table->delta.conflicts += !found;
 	else
 	{
@@ -140,20 +137,17 @@ remove_row(Apply *apply, ApplyTable *table)
 	}
 }
 
-/* Apply one change to an open table. */
-void
-apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
+/* Write one change at once. */
+static void
+write_change(Apply *apply, ApplyTable *table, CdcChangeOp op)
 {
-	switch (change->op)
+	switch (op)
 	{
 		case CDC_INSERT:
-			fill_new(apply, table, change);
 			put_row(apply, table, false);
 			break;
 
 		case CDC_UPDATE:
-			fill_new(apply, table, change);
-			fill_old_key(apply, table, change);
 			if (heap_row_same_key(table->row))
 				put_row(apply, table, true);
 			else
@@ -164,9 +158,27 @@ apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
 			break;
 
 		case CDC_DELETE:
-			fill_old_key(apply, table, change);
 			remove_row(apply, table);
 			break;
 	}
+}
+
+/* Apply one change to an open table: into its batch when it has one, else at once. */
+void
+apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
+{
+	if (change->op != CDC_DELETE)
+		fill_new(apply, table, change);
+	if (change->op != CDC_INSERT)
+		fill_old_key(apply, table, change);
+
+	if (table->batch != NULL)
+	{
+		if (change->op != CDC_DELETE)
+			heap_target_check_not_null(table->row->target);
+		apply_batch_add(table, change->op);
+	}
+	else
+		write_change(apply, table, change->op);
 	apply_table_count(apply, table, change->op);
 }

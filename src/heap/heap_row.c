@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "utils/datum.h"
@@ -16,6 +17,22 @@
 
 #include "heap/heap_row.h"
 #include "util/util_error.h"
+
+/* The target has no index to tell its key: the source's key is it. */
+static void
+set_key(HeapRow *row)
+{
+	AttrNumber	attnums[INDEX_MAX_KEYS];
+
+	if (row->table->nkey > INDEX_MAX_KEYS)
+		ereport(ERROR,
+				(errcode(ERRCODE_TOO_MANY_COLUMNS),
+				 errmsg("key of table \"%s\" has more than %d columns",
+						RelationGetRelationName(row->target->rel), INDEX_MAX_KEYS)));
+	for (int i = 0; i < row->table->nkey; i++)
+		attnums[i] = row->table->columns[row->table->key[i]].attnum;
+	heap_target_set_key(row->target, row->table->nkey, attnums);
+}
 
 HeapRow *
 heap_row_open(Oid relid, const CdcTableDef *def, const SchemaPolicies *policies)
@@ -31,10 +48,16 @@ heap_row_open(Oid relid, const CdcTableDef *def, const SchemaPolicies *policies)
 	given = MemoryContextAllocZero(cxt, sizeof(bool) * row->table->natts);
 	for (int i = 0; i < row->table->ncolumns; i++)
 	{
-		if (row->table->columns[i].attnum > 0)
-			given[row->table->columns[i].attnum - 1] = true;
+		const SchemaColumn *column = &row->table->columns[i];
+
+		if (column->attnum <= 0)
+			continue;
+		given[column->attnum - 1] = true;
+		row->needs_snapshot |= OidIsValid(column->domain) || column->typid >= FirstNormalObjectId;
 	}
 	heap_target_set_given(target, given);
+	if (target->tier == HEAP_TIER_SQL)
+		set_key(row);
 	return row;
 }
 
