@@ -158,11 +158,7 @@ target_open(Target *target, Oid relid)
 static void
 insert_index_entries(Target *target, TupleTableSlot *slot, bool is_update, bool only_summarizing)
 {
-#if PG_VERSION_NUM >= 160000
-	list_free(ExecInsertIndexTuples(target->result, slot, target->estate, is_update, false, NULL, NIL, only_summarizing));
-#else
-	list_free(ExecInsertIndexTuples(target->result, slot, target->estate, is_update, false, NULL, NIL));
-#endif
+	cdc_insert_index_tuples(target->result, slot, target->estate, is_update, only_summarizing);
 	ResetPerTupleExprContext(target->estate);
 }
 
@@ -207,6 +203,8 @@ change_row(Target *target, const Change *change)
 	ScanKeyData key;
 	TM_Result	result;
 	TM_FailureData failure;
+	bool		indexes = false;
+	bool		only_summarizing = false;
 
 	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(change->key));
 	index_rescan(target->scan, &key, 1, NULL, 0);
@@ -218,23 +216,11 @@ change_row(Target *target, const Change *change)
 									InvalidSnapshot, true, &failure, false);
 	else
 	{
-		LockTupleMode lock;
-#if PG_VERSION_NUM >= 160000
-		TU_UpdateIndexes indexes;
-#else
-		bool		indexes;
-#endif
-
 		ExecStoreHeapTuple(change->row, target->row, false);
-		result = table_tuple_update(target->rel, &target->found->tts_tid, target->row, target->cid,
-									GetActiveSnapshot(), InvalidSnapshot, true, &failure, &lock, &indexes);
-#if PG_VERSION_NUM >= 160000
-		if (result == TM_Ok && indexes != TU_None)
-			insert_index_entries(target, target->row, true, indexes == TU_Summarizing);
-#else
+		result = cdc_table_tuple_update(target->rel, &target->found->tts_tid, target->row, target->cid,
+										GetActiveSnapshot(), &indexes, &only_summarizing);
 		if (result == TM_Ok && indexes)
-			insert_index_entries(target, target->row, true, false);
-#endif
+			insert_index_entries(target, target->row, true, only_summarizing);
 	}
 	if (result != TM_Ok)
 		elog(ERROR, "key " INT64_FORMAT ": result %d", change->key, (int) result);

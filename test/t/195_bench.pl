@@ -14,7 +14,7 @@ my @benches = qw(decode snapshot stream memory latency hot);
 my $tools = tree() . '/build/bench/tools';
 my $output;
 {
-	local %ENV = (%ENV, BENCH_ROWS => 2000, BENCH_ROUNDS => 1, BENCH_BIG_ROWS => 5000, BENCH_SECONDS => 1, BENCH_RATES => '200 5000', BENCH_TIMEOUT => 60,
+	local %ENV = (%ENV, BENCH_ROWS => 2000, BENCH_ROUNDS => 1, BENCH_BIG_ROWS => 5000, BENCH_SECONDS => 1, BENCH_RATES => '200 5000', BENCH_TIMEOUT => 180,
 		SOURCE => $ENV{CDC_SOURCE} // 'mariadb', BENCH_INSTALLED => 1, BENCH_OUT => "$folder/out", BENCH_TOOLS => $tools, BENCH_JSON => "$folder/result.json");
 	delete @ENV{qw(BENCH_TX_ROWS BENCH_LATENCY_TX BENCH_OPTIONS MAKEFLAGS)};
 	my $program = tree() . '/test/bench/run';
