@@ -11,6 +11,7 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "replication/origin.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -190,4 +191,7 @@ heap_transaction_begin(void)
 	XactIsoLevel = XACT_READ_COMMITTED;
 	if (!RecoveryInProgress())
 		XactReadOnly = false;
+
+	/* at 0 a commit puts in its own time, and would leave it there for the next one */
+	replorigin_session_origin_timestamp = 0;
 }

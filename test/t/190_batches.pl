@@ -12,7 +12,7 @@ use CdcBridge::Source;
 use Test::More;
 
 my $source = CdcBridge::Source->new;
-my $postgres = CdcBridge::Postgres->new;
+my $postgres = CdcBridge::Postgres->new(conf => "track_commit_timestamp = on\n");
 my $seed = $ENV{CDC_SEED} // int(time());
 diag("seed $seed");
 
@@ -82,6 +82,13 @@ is($postgres->psql("select string_agg(v::text, ' ') from shop.audit where v > 0"
 is($pipeline->table_status('audited', "tier || ' ' || collapsed"), 'executor false', 'the view says how');
 is($pipeline->table_status('later', 'tier'), 'executor', 'a deferrable constraint asks for the executor too');
 $pipeline->is_same('both are equal', 'audited', 'later');
+
+# each commit carries its own time
+$source->sql('insert into shop.later values (10, 10)');
+$pipeline->wait_for_catchup;
+$source->sql('insert into shop.later values (11, 11)');
+$pipeline->wait_for_catchup;
+is($postgres->psql('select count(distinct pg_xact_commit_timestamp(xmin)) from shop.later where id >= 10'), '2', 'two commits, two times');
 
 # ---- rows that somebody else wrote: the change is carried out and counted
 $postgres->psql('insert into shop.met values (2, -2), (3, -3); delete from shop.met where id = 1');
