@@ -19,6 +19,9 @@ static const char *const zero_date_values[] = {"error", "null", "epoch", "infini
 static const char *const nul_bytes_values[] = {"error", "strip", "replace", NULL};
 static const char *const invalid_bytes_values[] = {"error", "replace", NULL};
 
+static const char *const snapshot_values[] = {"initial", "schema_only", "never", "only", NULL};
+static const char *const on_existing_values[] = {"error", "append", "truncate", "replace", NULL};
+
 static const UtilOption option_list[] = {
 	{.name = "batch_max_kb",.type = UTIL_OPTION_INT,.default_text = "16384",.min = 64,.max = 1048576,.unit = "kB",
 	.description = "commit when the changes applied since the last commit have this size in the binary log"},
@@ -28,10 +31,18 @@ static const UtilOption option_list[] = {
 	.description = "commit when so many changes have been applied; a source transaction is never split"},
 	{.name = "invalid_bytes",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = invalid_bytes_values,
 	.description = "bytes that are not valid in their column's character set: stop the table, or put U+FFFD for them"},
+	{.name = "max_rows_per_second",.type = UTIL_OPTION_INT,.default_text = "0",.min = 0,.max = 1000000000,.unit = "rows",
+	.description = "most rows that the initial copy writes in a second, over all its workers; 0: no limit"},
 	{.name = "nul_bytes",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = nul_bytes_values,
 	.description = "NUL characters in text and in JSON for jsonb: stop the table, leave them out, or put U+FFFD for them"},
+	{.name = "on_existing",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = on_existing_values,
+	.description = "a target that has rows when the pipeline first runs: stop the table, keep the rows, or begin with an empty or a new table"},
+	{.name = "snapshot",.type = UTIL_OPTION_ENUM,.default_text = "initial",.values = snapshot_values,
+	.description = "copy the tables and follow; only make the targets and follow; follow into what is there; or copy and then stop"},
 	{.name = "snapshot_chunk_rows",.type = UTIL_OPTION_INT,.default_text = "20000",.min = 1,.max = 1000000,.unit = "rows",
 	.description = "rows that the initial copy reads and writes at a time"},
+	{.name = "snapshot_workers",.type = UTIL_OPTION_INT,.default_text = "2",.min = 1,.max = CATALOG_MAX_SNAPSHOT_WORKERS,.unit = "processes",
+	.description = "workers that copy tables, and parts of one table, at the same time"},
 	{.name = "tinyint1_as_boolean",.type = UTIL_OPTION_BOOL,.default_text = "false",
 	.description = "make tinyint(1) columns boolean instead of smallint"},
 	{.name = "zero_date",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = zero_date_values,

@@ -90,12 +90,12 @@ publish(Ingest *ingest)
 	LWLockRelease(shmem->lock);
 }
 
-/* Ask the manager for a snapshot worker. */
+/* Ask the manager for the snapshot workers. */
 static void
 want_snapshot_worker(Ingest *ingest)
 {
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
-	ingest->worker->slot->snapshot_wanted = true;
+	ingest->worker->slot->snapshot_wishes++;
 	LWLockRelease(shmem->lock);
 	shmem_wake_database(MyDatabaseId);
 }

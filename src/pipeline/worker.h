@@ -27,6 +27,8 @@
 typedef struct Worker
 {
 	ShmemWorkerKind kind;
+	int			number;			/* of workers of one kind: 1, 2, ... */
+	ShmemWorker *place;
 	Oid			database;
 	int32		pipeline_id;
 	Oid			owner;
@@ -42,8 +44,11 @@ typedef void (*WorkerRun) (Worker *worker);
  * Ask the postmaster for a worker; false when there is no free slot (max_worker_processes).
  * The handle is palloc'd in CurrentMemoryContext.
  */
-extern bool worker_register(Oid database, int32 pipeline_id, Oid owner, ShmemWorkerKind kind,
+extern bool worker_register(Oid database, int32 pipeline_id, Oid owner, int place,
 							BackgroundWorkerHandle **handle);
+
+/* What stands at a place of a pipeline. */
+extern ShmemWorkerKind worker_kind(int place);
 
 /* Body of a worker's main function: everything above, then run. Does not return. */
 extern _Noreturn void worker_main(ShmemWorkerKind kind, WorkerRun run);
