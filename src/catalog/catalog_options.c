@@ -94,6 +94,31 @@ scalar_to_text(const char *name, const JsonbValue *value)
 	}
 }
 
+/* An option's value in a jsonb object as text; NULL when it is not there. */
+static char *
+option_text(Datum options, const char *name)
+{
+	JsonbValue *value = getKeyJsonValueFromContainer(&DatumGetJsonbP(options)->root, name, strlen(name), NULL);
+
+	return value == NULL ? NULL : scalar_to_text(name, value);
+}
+
+/* Options that say the opposite of each other. */
+static void
+check_together(Datum options)
+{
+	char	   *snapshot = option_text(options, "snapshot");
+	char	   *existing = option_text(options, "on_existing");
+
+	if (snapshot != NULL && strcmp(snapshot, "never") == 0 && existing != NULL &&
+		(strcmp(existing, "truncate") == 0 || strcmp(existing, "replace") == 0))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("options \"%s\" and \"%s\" do not go together", "snapshot", "on_existing"),
+				 errdetail("With snapshot \"never\" the targets are taken as they are."),
+				 errhint("Leave out \"on_existing\", or use snapshot \"schema_only\" to begin with empty tables.")));
+}
+
 void
 catalog_pipeline_options_check(Datum options)
 {
@@ -125,15 +150,11 @@ catalog_pipeline_options_check(Datum options)
 		text = scalar_to_text(name, &value);
 		(void) util_option_check(&catalog_pipeline_options, name, text);
 	}
+	check_together(options);
 }
 
 char *
 catalog_pipeline_option(const CatalogPipeline *pipeline, const char *name)
 {
-	JsonbValue *value;
-
-	if (pipeline->options == (Datum) 0)
-		return NULL;
-	value = getKeyJsonValueFromContainer(&DatumGetJsonbP(pipeline->options)->root, name, strlen(name), NULL);
-	return value == NULL ? NULL : scalar_to_text(name, value);
+	return pipeline->options == (Datum) 0 ? NULL : option_text(pipeline->options, name);
 }

@@ -20,6 +20,7 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "storage/ipc.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
@@ -42,6 +43,7 @@ typedef struct Ingest
 	int			pending;		/* tables not handed over yet */
 	uint64		stops_seen;		/* of apply_stop_count, when tables were last counted */
 	bool		healthy;		/* failures were forgotten */
+	bool		copy_only;		/* stop when all tables have been handed over (snapshot "only") */
 	bool		said_state;		/* the pipeline's state was written since the source was opened */
 	TimestampTz handed_over_at; /* last look */
 	TimestampTz event_at;		/* last word of the source */
@@ -138,6 +140,40 @@ check_tables_left(Ingest *ingest)
 				 errhint("pg_stat_cdc_table shows the reason of each.")));
 }
 
+/* With snapshot "only", when nothing is left to be copied: the pipeline stops itself. Outside a transaction. */
+static void
+stop_when_copied(Ingest *ingest)
+{
+	const CatalogPipeline *pipeline = ingest->worker->pipeline;
+
+	if (!ingest->copy_only || ingest->pending > 0)
+		return;
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	catalog_pipeline_set_enabled(pipeline->id, false);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	ereport(LOG,
+			(errmsg("pipeline \"%s\" has copied its tables and stops", pipeline->name),
+			 errdetail("Its option \"snapshot\" is \"only\"."),
+			 errhint("cdc_start_pipeline() lets it go on from here.")));
+	shmem_wake_database(MyDatabaseId);
+	proc_exit(0);
+}
+
+/*
+ * Shall the pipeline stop after the copy? Not when it was started again afterwards;
+ * its state tells that from a crash between hand-over and stop.
+ */
+static bool
+is_copy_only(const Ingest *ingest)
+{
+	const CatalogPipeline *pipeline = ingest->worker->pipeline;
+
+	return snapshot_copies_only(pipeline) &&
+		(ingest->pending > 0 || pipeline->state == CATALOG_PIPELINE_SNAPSHOT);
+}
+
 /* Hand over what can be; outside a transaction. */
 static void
 hand_over(Ingest *ingest, TimestampTz now)
@@ -154,6 +190,7 @@ hand_over(Ingest *ingest, TimestampTz now)
 
 	apply_reload_tables(ingest->apply);
 	check_tables_left(ingest);
+	stop_when_copied(ingest);
 	if (ingest->pending == 0)
 		say_state(ingest);
 }
@@ -214,6 +251,7 @@ follow(Ingest *ingest)
 		}
 		if (!IsTransactionState())	/* else a source transaction is half way through */
 		{
+			stop_when_copied(ingest);
 			if (!ingest->said_state || ingest->worker->slot->state_wanted)
 				say_state(ingest);
 			if (ingest->pending > 0 &&
@@ -254,6 +292,7 @@ ingest_run(Worker *worker)
 
 	ingest.apply = apply_create(worker->pipeline, ingest.log, publish_table, &ingest);
 	check_tables_left(&ingest);
+	ingest.copy_only = is_copy_only(&ingest);
 	if (ingest.pending > 0)
 		want_snapshot_worker(&ingest);
 

@@ -37,6 +37,9 @@
 extern void snapshot_prepare(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint,
 							 CatalogPositionLog *log);
 
+/* Is a pipeline to stop when its tables have been copied (option snapshot "only")? */
+extern bool snapshot_copies_only(const CatalogPipeline *pipeline);
+
 typedef struct SnapshotCopy SnapshotCopy;
 
 /* What the worker's process does for the copy. */
