@@ -113,6 +113,12 @@ extern bool catalog_pipeline_get_snapshot_mark(int32 pipeline_id, CdcPosition *p
  */
 extern void catalog_origin_drop(Oid database, int32 pipeline_id);
 
+/*
+ * Is there room for a replication origin that can be done without, besides those that exist and the first two of each
+ * running pipeline of this database?
+ */
+extern bool catalog_origin_has_room(const char *name);
+
 /* ---- tables of a pipeline ---- */
 
 typedef enum CatalogTableState

@@ -138,6 +138,8 @@ snapshot_run(Worker *worker)
 		worker->place->failures = 0;
 	}
 	snapshot_destroy(copy);
+	if (worker->number > 1)
+		worker_drop_origin(worker);		/* there are few of them in a server */
 
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
 	worker->place->wishes_done = wishes;

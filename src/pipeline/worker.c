@@ -220,10 +220,17 @@ pin_settings(Worker *w)
 		SetConfigOption(settings[i].name, settings[i].value, PGC_SUSET, PGC_S_OVERRIDE);
 }
 
+static void
+origin_name(const Worker *w, char *name)
+{
+	snprintf(name, NAMEDATALEN, "cdc_%u_%d_%d", w->database, w->pipeline_id, (int) w->kind + w->number);
+}
+
 /*
  * Mark what this process writes with an origin of its own. Its LSN is never
  * set: progress stands in the position log, because an origin would also move
- * with a transaction that is rolled back (PostgreSQL 16 and later).
+ * with a transaction that is rolled back (PostgreSQL 16 and later). The server
+ * has room for few origins: workers that can be done without leave it to others.
  */
 static void
 set_up_origin(Worker *w)
@@ -231,7 +238,13 @@ set_up_origin(Worker *w)
 	char		name[NAMEDATALEN];
 	RepOriginId origin;
 
-	snprintf(name, sizeof(name), "cdc_%u_%d_%d", w->database, w->pipeline_id, (int) w->kind + w->number);
+	origin_name(w, name);
+	if (w->number > 1 && !catalog_origin_has_room(name))
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("pipeline \"%s\" copies with fewer workers than it was given", w->pipeline->name),
+				 errdetail("There is no free replication origin for snapshot worker %d.", w->number),
+				 errhint("Increase \"%s\".", CDC_ORIGIN_LIMIT_SETTING)));
 	origin = replorigin_by_name(name, true);
 	if (origin == InvalidRepOriginId)
 		origin = replorigin_create(name);
@@ -239,6 +252,19 @@ set_up_origin(Worker *w)
 	replorigin_session_origin = origin;
 	replorigin_session_origin_lsn = InvalidXLogRecPtr;
 	replorigin_session_origin_timestamp = 0;
+}
+
+void
+worker_drop_origin(Worker *w)
+{
+	char		name[NAMEDATALEN];
+
+	origin_name(w, name);
+	replorigin_session_origin = InvalidRepOriginId;
+	replorigin_session_reset();
+	StartTransactionCommand();
+	replorigin_drop_by_name(name, true, false);
+	CommitTransactionCommand();
 }
 
 /* Read what the worker works on; ends the process quietly when there is nothing to do any more. */
@@ -280,6 +306,13 @@ load_pipeline(Worker *w)
 	CommitTransactionCommand();
 }
 
+/* Is that only that there is no room for one more snapshot worker? Fewer do it too. */
+static bool
+lacks_room(const Worker *w, int sqlstate)
+{
+	return w->number > 1 && sqlstate == ERRCODE_CONFIGURATION_LIMIT_EXCEEDED;
+}
+
 /* Write down why the worker ends, and when to try again. */
 static void
 report_failure(Worker *w, const ErrorData *edata)
@@ -296,8 +329,7 @@ report_failure(Worker *w, const ErrorData *edata)
 	place->retry_at = worker_retry_at(error_class, place->failures, now);
 	LWLockRelease(shmem->lock);
 
-	/* no room for one more worker: fewer do it too, and the server's log has it */
-	if (w->number > 1 && info->sqlstate == ERRCODE_CONFIGURATION_LIMIT_EXCEEDED)
+	if (lacks_room(w, info->sqlstate))
 		return;
 	worker_write_failure(w->pipeline_id, w->kind,
 						 error_class == UTIL_ERROR_TRANSIENT || error_class == UTIL_ERROR_CONFIGURATION,
@@ -379,7 +411,9 @@ worker_main(ShmemWorkerKind kind, WorkerRun run)
 		error_context_stack = NULL;
 		edata = CopyErrorData();
 		FlushErrorState();
-		log_failure(edata);
+		/* no room for one more worker is said once */
+		if (!(lacks_room(w, edata->sqlerrcode) && w->place->failures > 0))
+			log_failure(edata);
 		AbortOutOfAnyTransaction();
 		RESUME_INTERRUPTS();
 

@@ -62,6 +62,9 @@ extern void worker_check_interrupts(void);
 /* Say where such a wish is noted. */
 extern void worker_watch_leave(const TimestampTz *at);
 
+/* Give the worker's replication origin back, when its work is done; it writes nothing afterwards. */
+extern void worker_drop_origin(Worker *worker);
+
 /* Time of the next attempt after "failures" failures in a row (1, 2, ...), with jitter. */
 extern TimestampTz worker_retry_at(UtilErrorClass error_class, int failures, TimestampTz now);
 
