@@ -41,6 +41,8 @@
 #include "utils/snapmgr.h"
 
 #include "catalog/catalog_lock.h"
+#include "heap/heap_bulk.h"
+#include "heap/heap_sql.h"
 #include "mysql/mysql_text.h"
 #include "snapshot/snapshot_copy.h"
 #include "util/util_arena.h"
@@ -169,17 +171,37 @@ fill_row(SnapshotCopy *copy, HeapRow *row, const PageRow *from)
 	}
 }
 
-/* Write one row that was not looked up, or not found. */
+/*
+ * Rows that overwrite older ones are written one by one, or (SQL tier) by
+ * statements that put them; all others as many at a time as the target allows.
+ */
 static void
-insert_row(HeapRow *row)
+rows_begin(HeapTarget *target, const PageNotes *notes)
 {
-	heap_target_insert(row->target);
+	if (!notes->overwrite)
+		heap_bulk_begin(target);
+	else if (target->tier == HEAP_TIER_SQL)
+		heap_sql_begin(target);
 }
 
-/* After the last row. */
 static void
-insert_end(HeapRow *row)
+rows_end(HeapTarget *target, const PageNotes *notes)
 {
+	if (!notes->overwrite)
+		heap_bulk_end(target);
+	else if (target->tier == HEAP_TIER_SQL)
+		heap_sql_end(target, false);
+}
+
+static void
+overwrite_row(HeapTarget *target)
+{
+	if (target->tier == HEAP_TIER_SQL)
+		heap_sql_put(target);
+	else if (heap_target_find(target))
+		heap_target_update(target);
+	else
+		heap_target_insert(target);
 }
 
 /* Write a row where there may be one with its key; false when it was left out. */
@@ -189,16 +211,16 @@ merge_row(SnapshotCopy *copy, HeapRow *row, const PageNotes *notes)
 	const CopyTable *table = copy->page->chunk->table;
 
 	heap_row_search_new(row);
-	if (!notes->overwrite && heap_target_exists(row->target))
+	if (!notes->overwrite && heap_bulk_exists(row->target))
 		return false;
 	if (notes->any_deleted &&
 		catalog_deleted_exists(copy->pipeline_id, table->table_id,
 							   chunk_key_bytes(row->target, row->target->search)))
 		return false;
-	if (notes->overwrite && heap_target_find(row->target))
-		heap_target_update(row->target);
+	if (notes->overwrite)
+		overwrite_row(row->target);
 	else
-		insert_row(row);
+		heap_bulk_insert(row->target);
 	return true;
 }
 
@@ -216,6 +238,7 @@ insert_rows(SnapshotCopy *copy, const PageNotes *notes)
 
 	row = heap_row_open(table->target, table->def, &copy->types.policies);
 	copy->row = row;
+	rows_begin(row->target, notes);
 	old = MemoryContextSwitchTo(row_cxt);
 
 	for (int64 i = 0; i < page->nrows; i++)
@@ -227,12 +250,12 @@ insert_rows(SnapshotCopy *copy, const PageNotes *notes)
 		(void) heap_row_take_replaced(row);		/* of a row that was left out */
 		fill_row(copy, row, &page->rows[i]);
 		if (!notes->look_up)
-			insert_row(row);
+			heap_bulk_insert(row->target);
 		else if (!merge_row(copy, row, notes))
 			continue;
 		replaced += heap_row_take_replaced(row);
 	}
-	insert_end(row);
+	rows_end(row->target, notes);
 
 	MemoryContextSwitchTo(old);
 	copy->row = NULL;
