@@ -96,14 +96,19 @@ CREATE TABLE cdc_bridge.snapshot_chunk
 	table_id integer NOT NULL,
 	generation integer NOT NULL,
 	chunk_no integer NOT NULL,
-	upper_key text[] NOT NULL,
+	-- Keys behind lower_key up to and including upper_key; NULL: from the table's beginning resp. to its end.
+	lower_key text[],
+	upper_key text[],
+	-- 'open', 'done', or 'rest': number 0, what is not cut into chunks yet.
+	state text COLLATE "C" NOT NULL,
+	-- Snapshot worker that copies it or has copied it.
+	worker integer NOT NULL,
 	rows bigint NOT NULL,
 	bytes bigint NOT NULL,
-	-- Sum up to and including this chunk, so that progress costs one look at the newest row.
-	rows_total bigint NOT NULL,
 	CONSTRAINT snapshot_chunk_pkey PRIMARY KEY (pipeline_id, table_id, generation, chunk_no)
 );
-COMMENT ON TABLE cdc_bridge.snapshot_chunk IS 'ledger of the chunks that a running snapshot has copied; emptied when the table streams';
+CREATE INDEX snapshot_chunk_state_idx ON cdc_bridge.snapshot_chunk (pipeline_id, table_id, generation, state);
+COMMENT ON TABLE cdc_bridge.snapshot_chunk IS 'the plan of a running snapshot and how far it is; emptied when the table streams';
 
 CREATE TABLE cdc_bridge.snapshot_deleted
 (
@@ -112,7 +117,8 @@ CREATE TABLE cdc_bridge.snapshot_deleted
 	key bytea NOT NULL,
 	CONSTRAINT snapshot_deleted_pkey PRIMARY KEY (pipeline_id, table_id, key)
 );
-COMMENT ON TABLE cdc_bridge.snapshot_deleted IS 'keys that the stream deleted while the table is being copied; emptied when the table streams';
+-- A key of one zero byte says that the stream has written to the table, an empty one that the stream notes written keys too.
+COMMENT ON TABLE cdc_bridge.snapshot_deleted IS 'what the stream notes for the copy of a table, above all the keys that it deleted; emptied when the table streams';
 
 CREATE TABLE cdc_bridge.prepared_xid
 (
@@ -249,7 +255,7 @@ COMMENT ON FUNCTION @extschema@.cdc_list_options() IS 'options of servers, user 
 -- members of pg_monitor see all. So the views and functions are for PUBLIC.
 
 CREATE FUNCTION cdc_bridge.stat_pipeline(OUT pipeline text, OUT pipeline_id integer, OUT owner regrole,
-	OUT source text, OUT state text, OUT ingest_pid integer, OUT snapshot_pid integer, OUT tables integer,
+	OUT source text, OUT state text, OUT ingest_pid integer, OUT snapshot_workers integer, OUT tables integer,
 	OUT tables_snapshot integer, OUT tables_streaming integer, OUT tables_stopped integer, OUT lag interval,
 	OUT applied_file text, OUT applied_offset bigint, OUT applied_gtids text, OUT streamed_file text,
 	OUT streamed_offset bigint, OUT source_commit_time timestamptz, OUT last_event_at timestamptz,
@@ -262,7 +268,7 @@ AS 'MODULE_PATHNAME', 'cdc_stat_pipeline';
 COMMENT ON FUNCTION cdc_bridge.stat_pipeline() IS 'behind view pg_stat_cdc_pipeline';
 
 CREATE VIEW @extschema@.pg_stat_cdc_pipeline WITH (security_barrier) AS
-SELECT s.pipeline, s.pipeline_id, s.owner, s.source, s.state, s.ingest_pid, s.snapshot_pid, s.tables,
+SELECT s.pipeline, s.pipeline_id, s.owner, s.source, s.state, s.ingest_pid, s.snapshot_workers, s.tables,
 	s.tables_snapshot, s.tables_streaming, s.tables_stopped, s.lag, s.applied_file, s.applied_offset,
 	s.applied_gtids, s.streamed_file, s.streamed_offset, s.source_commit_time, s.last_event_at, s.transactions,
 	s.changes, s.bytes, s.commits, s.failures, s.retry_at, s.started_at, s.last_error, s.last_error_sqlstate,
@@ -277,7 +283,7 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.owner IS 'role that made it a
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.source IS 'server that the changes come from';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.state IS 'stopped, starting, snapshot, streaming, retrying or failed';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.ingest_pid IS 'process that follows the source; NULL when none runs';
-COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.snapshot_pid IS 'process that copies tables; NULL when none runs';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.snapshot_workers IS 'processes that copy tables just now';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.tables IS 'number of its tables';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.tables_snapshot IS 'of these, still being copied or catching up';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.tables_streaming IS 'of these, complete and followed';

@@ -44,9 +44,15 @@
 
 PG_FUNCTION_INFO_V1(cdc_check);
 
-/* Each running pipeline: an ingest and a snapshot worker, each with an origin. */
-#define WORKERS_PER_PIPELINE 2
-#define ORIGINS_PER_PIPELINE 2
+/* What pipelines need: each runs an ingest worker and at least one snapshot worker, each with an origin. */
+typedef struct WorkerPlan
+{
+	int			pipelines;
+	int			least;			/* workers without which tables are not copied */
+	int			wanted;			/* with all snapshot workers that were asked for */
+} WorkerPlan;
+
+#define LEAST_WORKERS_PER_PIPELINE 2
 
 /* The launcher, this database's manager, and core's own logical replication launcher. */
 #define FIXED_WORKERS 3
@@ -153,32 +159,50 @@ check_preload(ReturnSetInfo *rsinfo)
 			psprintf("ALTER SYSTEM SET shared_preload_libraries = %s; then restart the server", preload_list()));
 }
 
-/* Pipelines that should run in this database, and at least one: the one that is about to be made. */
 static int
-pipelines_to_plan_for(void)
+workers_of(const CatalogPipeline *pipeline)
 {
+	return 1 + util_option_int(&catalog_pipeline_options, "snapshot_workers",
+							   catalog_pipeline_option(pipeline, "snapshot_workers"));
+}
+
+/* Pipelines that should run in this database, and at least one: the one that is about to be made. */
+static WorkerPlan
+plan_workers(void)
+{
+	const CatalogPipeline next = {0};
+	WorkerPlan	plan = {0};
 	ListCell   *lc;
-	int			n = 0;
 
 	foreach(lc, catalog_pipeline_list())
 	{
-		if (((CatalogPipeline *) lfirst(lc))->enabled)
-			n++;
+		const CatalogPipeline *pipeline = lfirst(lc);
+
+		if (!pipeline->enabled)
+			continue;
+		plan.pipelines++;
+		plan.wanted += workers_of(pipeline);
 	}
-	return Max(n, 1);
+	if (plan.pipelines == 0)
+	{
+		plan.pipelines = 1;
+		plan.wanted = workers_of(&next);
+	}
+	plan.least = plan.pipelines * LEAST_WORKERS_PER_PIPELINE;
+	return plan;
 }
 
 static void
-check_workers(ReturnSetInfo *rsinfo, int pipelines)
+check_workers(ReturnSetInfo *rsinfo, const WorkerPlan *plan)
 {
-	int			wanted = FIXED_WORKERS + pipelines * WORKERS_PER_PIPELINE;
+	int			wanted = FIXED_WORKERS + plan->wanted;
 	int			available = max_worker_processes - max_parallel_workers;
 	char	   *detail = psprintf("max_worker_processes is %d, of which parallel queries may take %d; "
 								  "pipelines to run in this database: %d, which with what goes with them need %d.",
 								  max_worker_processes, Min(max_parallel_workers, max_worker_processes),
-								  pipelines, wanted);
+								  plan->pipelines, wanted);
 
-	if (max_worker_processes < wanted)
+	if (max_worker_processes < FIXED_WORKERS + plan->least)
 		put(rsinfo, "max_worker_processes", "error", detail,
 			psprintf("ALTER SYSTEM SET max_worker_processes = %d; then restart the server",
 					 max_parallel_workers + wanted));
@@ -191,18 +215,18 @@ check_workers(ReturnSetInfo *rsinfo, int pipelines)
 }
 
 static void
-check_origins(ReturnSetInfo *rsinfo, int pipelines)
+check_origins(ReturnSetInfo *rsinfo, const WorkerPlan *plan)
 {
 	const char *text = GetConfigOption(CDC_ORIGIN_LIMIT_SETTING, true, false);
 	int			limit = text != NULL ? atoi(text) : 0;
-	int			wanted = pipelines * ORIGINS_PER_PIPELINE;
+	int			wanted = plan->wanted;
 	char	   *detail = psprintf("%s is %d; pipelines to run in this database: %d, which need %d replication origins.",
-								  CDC_ORIGIN_LIMIT_SETTING, limit, pipelines, wanted);
+								  CDC_ORIGIN_LIMIT_SETTING, limit, plan->pipelines, wanted);
 
 	if (limit >= wanted)
 		put(rsinfo, CDC_ORIGIN_LIMIT_SETTING, "ok", detail, NULL);
 	else
-		put(rsinfo, CDC_ORIGIN_LIMIT_SETTING, "error", detail,
+		put(rsinfo, CDC_ORIGIN_LIMIT_SETTING, limit < plan->least ? "error" : "warning", detail,
 			psprintf("ALTER SYSTEM SET %s = %d; then restart the server", CDC_ORIGIN_LIMIT_SETTING, wanted + 8));
 }
 
@@ -252,12 +276,12 @@ check_role(ReturnSetInfo *rsinfo)
 static void
 check_this_server(ReturnSetInfo *rsinfo)
 {
-	int			pipelines = pipelines_to_plan_for();
+	WorkerPlan	plan = plan_workers();
 
 	check_preload(rsinfo);
 	check_wal_level(rsinfo);
-	check_workers(rsinfo, pipelines);
-	check_origins(rsinfo, pipelines);
+	check_workers(rsinfo, &plan);
+	check_origins(rsinfo, &plan);
 	check_encoding(rsinfo);
 	check_role(rsinfo);
 }

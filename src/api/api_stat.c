@@ -208,7 +208,7 @@ cdc_stat_pipeline(PG_FUNCTION_ARGS)
 		put_text(&row, pipeline->source);
 		put_text(&row, catalog_pipeline_state_name(pipeline->state));
 		put_pid(&row, stat.ingest_pid);
-		put_pid(&row, stat.snapshot_pid);
+		put_int32(&row, stat.snapshot_workers);
 		put_table_counts(&row, pipeline->id);
 		put_lag(&row, &stat, now);
 		put_position(&row, durable != NULL ? &durable->position : stat.ingest_pid != 0 ? &stat.durable : NULL);
@@ -280,11 +280,7 @@ put_table(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline, const CatalogT
 
 	shmem_table_stat(pipeline->id, table->table_id, &stat);
 	if (table->state == CATALOG_TABLE_SNAPSHOT)
-	{
-		CatalogChunk *last = catalog_chunk_last(pipeline->id, table->table_id, table->generation, &rows_copied);
-
-		chunks = last != NULL ? last->chunk_no : 0;
-	}
+		catalog_chunk_sum(pipeline->id, table->table_id, table->generation, &chunks, &rows_copied);
 	if (has_stop)
 		cdc_position_format(&table->stop_position, stop);
 

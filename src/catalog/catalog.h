@@ -82,6 +82,9 @@ extern List *catalog_pipeline_list(void);
 extern int32 catalog_pipeline_insert(const CatalogPipeline *pipeline);	/* makes the position tables and the state row (stopped) too */
 extern void catalog_pipeline_delete(const CatalogPipeline *pipeline);	/* with everything that belongs to it, position tables included */
 
+/* Most snapshot workers of a pipeline. */
+#define CATALOG_MAX_SNAPSHOT_WORKERS 16
+
 /* Text of an option as given, or NULL; read it with util_option_int(&catalog_pipeline_options, name, that). */
 extern char *catalog_pipeline_option(const CatalogPipeline *pipeline, const char *name);
 
@@ -109,6 +112,12 @@ extern bool catalog_pipeline_get_snapshot_mark(int32 pipeline_id, CdcPosition *p
  * database. Their workers must have left.
  */
 extern void catalog_origin_drop(Oid database, int32 pipeline_id);
+
+/*
+ * Is there room for a replication origin that can be done without, besides those that exist and the first two of each
+ * running pipeline of this database?
+ */
+extern bool catalog_origin_has_room(const char *name);
 
 /* ---- tables of a pipeline ---- */
 
@@ -154,43 +163,76 @@ extern void catalog_table_insert(CatalogTable *table, const UtilErrorInfo *error
 
 /* SNAPSHOT -> CATCHUP; false when the table is no longer in that state or generation. */
 extern bool catalog_table_set_catchup(int32 pipeline_id, int32 table_id, int32 generation,
-									  const CdcPosition *high_mark, int64 rows_copied);
+									  const CdcPosition *high_mark);
 
 /* CATCHUP -> STREAMING, removing its snapshot_deleted and ledger rows; false when not in CATCHUP. */
 extern bool catalog_table_set_streaming(int32 pipeline_id, int32 table_id);
 
 /*
  * any -> STOPPED, at a position (may be NULL: at once), removing its snapshot_deleted and ledger rows; a table that is
- * stopped keeps its first error and position. The caller holds the table's lock (catalog_lock_table).
+ * stopped keeps its first error and position, which gives false. The caller holds the table's lock (catalog_lock_table).
  */
-extern void catalog_table_set_stopped(int32 pipeline_id, int32 table_id, const CdcPosition *at,
+extern bool catalog_table_set_stopped(int32 pipeline_id, int32 table_id, const CdcPosition *at,
 									  const UtilErrorInfo *error);
 
-/* ---- snapshot ledger ---- */
+/* ---- snapshot ledger: the chunks of a table, which together are all of its keys ---- */
+
+typedef enum CatalogChunkState
+{
+	CATALOG_CHUNK_REST,			/* number 0: what is not cut into chunks yet; shrinks, then goes */
+	CATALOG_CHUNK_OPEN,			/* a worker's: -> DONE */
+	CATALOG_CHUNK_DONE
+} CatalogChunkState;
 
 typedef struct CatalogChunk
 {
 	int32		pipeline_id;
 	int32		table_id;
 	int32		generation;
-	int32		chunk_no;		/* 1, 2, ... in key order */
+	int32		chunk_no;		/* 1, 2, ... as they were made */
 	int			nkey;
-	char	  **upper;			/* key of its last row, as text (mysql_key_value_expression) */
+	char	  **lower;			/* keys behind it, as text (mysql_key_value_expression); NULL: from the beginning */
+	char	  **upper;			/* up to it, itself included; NULL: to the end */
+	CatalogChunkState state;
+	int32		worker;			/* number of the snapshot worker whose it is, or was */
 	int64		rows;			/* rows read */
 	int64		bytes;
 } CatalogChunk;
 
 extern void catalog_chunk_insert(const CatalogChunk *chunk);
+extern void catalog_chunk_update(const CatalogChunk *chunk);	/* the row of its number */
+extern void catalog_chunk_delete(const CatalogChunk *chunk);
 
-/* Newest chunk of that generation and the sum of rows so far; NULL when there is none. */
-extern CatalogChunk *catalog_chunk_last(int32 pipeline_id, int32 table_id, int32 generation, int64 *rows_total);
+/* NULL when there is none. */
+extern CatalogChunk *catalog_chunk_by_no(int32 pipeline_id, int32 table_id, int32 generation, int32 chunk_no);
 
-/* ---- snapshot_deleted ---- */
+/* Highest number in use; -1 when nothing is planned yet. */
+extern int32 catalog_chunk_last_no(int32 pipeline_id, int32 table_id, int32 generation);
+
+/* Open chunks, List of CatalogChunk. */
+extern List *catalog_chunk_list_open(int32 pipeline_id, int32 table_id, int32 generation);
+
+/* How many are done, and the sum of their rows. */
+extern void catalog_chunk_sum(int32 pipeline_id, int32 table_id, int32 generation, int32 *chunks, int64 *rows);
+
+/* ---- snapshot_deleted: what the stream notes for the copy of a table ---- */
 
 extern bool catalog_deleted_exists(int32 pipeline_id, int32 table_id, bytea *key);
 extern void catalog_deleted_add(int32 pipeline_id, int32 table_id, bytea *key);	/* no-op when there */
 extern void catalog_deleted_remove(int32 pipeline_id, int32 table_id, bytea *key);	/* no-op when not there */
-extern bool catalog_deleted_any(int32 pipeline_id, int32 table_id);
+extern bool catalog_deleted_any(int32 pipeline_id, int32 table_id);	/* is "remove" worth calling? */
+
+/* The stream has written to the table, in whatever way; no-op when noted. */
+extern void catalog_deleted_note_stream(int32 pipeline_id, int32 table_id);
+
+/*
+ * The target had rows of its own when the copy began: from here on "remove" adds the key, so that the list has all keys
+ * that the stream touched, and the copy can tell its rows from the older ones.
+ */
+extern void catalog_deleted_keep_all(int32 pipeline_id, int32 table_id);
+
+/* What is noted of the two. */
+extern void catalog_deleted_notes(int32 pipeline_id, int32 table_id, bool *stream, bool *keep_all);
 
 /* ---- dead letters ---- */
 

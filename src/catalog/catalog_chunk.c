@@ -4,21 +4,33 @@
  *	  Rows of cdc_bridge.snapshot_chunk: the ledger of a snapshot.
  *
  * NOTES
- *	  Every chunk carries the sum of rows up to itself, so that the newest one
- *	  says how far the snapshot is and the ledger is never read as a whole.
+ *	  The rows of a table are its plan: chunks that are done or open, and the
+ *	  rest, which is not cut yet. Together they are always all of the table's keys,
+ *	  and none twice. Open chunks are found by an index of their own, so that a
+ *	  worker never reads the plan as a whole; only the views and the end of a copy
+ *	  do.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/stratnum.h"
 #include "access/table.h"
 #include "catalog/pg_type.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 
 #include "catalog/catalog_heap.h"
 #include "compat/pg_compat.h"
+
+static const char *const state_names[] = {
+	[CATALOG_CHUNK_REST] = "rest",
+	[CATALOG_CHUNK_OPEN] = "open",
+	[CATALOG_CHUNK_DONE] = "done"
+};
 
 static Datum
 key_to_array(int nkey, char **key)
@@ -45,56 +57,183 @@ key_from_array(Datum array, int *nkey, char ***key)
 	}
 }
 
-/* Add a chunk to the ledger. Chunks of a table come one after the other, in order. */
+static CatalogChunkState
+state_from_name(const char *name)
+{
+	for (int i = 0; i < (int) lengthof(state_names); i++)
+	{
+		if (strcmp(state_names[i], name) == 0)
+			return (CatalogChunkState) i;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("unknown state \"%s\" in cdc_bridge.snapshot_chunk", name)));
+}
+
+static void
+fill(const CatalogChunk *chunk, Datum *values, bool *nulls)
+{
+	values[Anum_snapshot_chunk_pipeline_id - 1] = Int32GetDatum(chunk->pipeline_id);
+	values[Anum_snapshot_chunk_table_id - 1] = Int32GetDatum(chunk->table_id);
+	values[Anum_snapshot_chunk_generation - 1] = Int32GetDatum(chunk->generation);
+	values[Anum_snapshot_chunk_chunk_no - 1] = Int32GetDatum(chunk->chunk_no);
+	nulls[Anum_snapshot_chunk_lower_key - 1] = chunk->lower == NULL;
+	if (chunk->lower != NULL)
+		values[Anum_snapshot_chunk_lower_key - 1] = key_to_array(chunk->nkey, chunk->lower);
+	nulls[Anum_snapshot_chunk_upper_key - 1] = chunk->upper == NULL;
+	if (chunk->upper != NULL)
+		values[Anum_snapshot_chunk_upper_key - 1] = key_to_array(chunk->nkey, chunk->upper);
+	values[Anum_snapshot_chunk_state - 1] = CStringGetTextDatum(state_names[chunk->state]);
+	values[Anum_snapshot_chunk_worker - 1] = Int32GetDatum(chunk->worker);
+	values[Anum_snapshot_chunk_rows - 1] = Int64GetDatum(chunk->rows);
+	values[Anum_snapshot_chunk_bytes - 1] = Int64GetDatum(chunk->bytes);
+}
+
+static CatalogChunk *
+chunk_from_tuple(HeapTuple tuple, TupleDesc desc)
+{
+	CatalogChunk *chunk = palloc0(sizeof(CatalogChunk));
+	Datum		lower = catalog_get_varlena(tuple, desc, Anum_snapshot_chunk_lower_key);
+	Datum		upper = catalog_get_varlena(tuple, desc, Anum_snapshot_chunk_upper_key);
+
+	chunk->pipeline_id = catalog_get_int32(tuple, desc, Anum_snapshot_chunk_pipeline_id);
+	chunk->table_id = catalog_get_int32(tuple, desc, Anum_snapshot_chunk_table_id);
+	chunk->generation = catalog_get_int32(tuple, desc, Anum_snapshot_chunk_generation);
+	chunk->chunk_no = catalog_get_int32(tuple, desc, Anum_snapshot_chunk_chunk_no);
+	if (lower != (Datum) 0)
+		key_from_array(lower, &chunk->nkey, &chunk->lower);
+	if (upper != (Datum) 0)
+		key_from_array(upper, &chunk->nkey, &chunk->upper);
+	chunk->state = state_from_name(catalog_get_text(tuple, desc, Anum_snapshot_chunk_state));
+	chunk->worker = catalog_get_int32(tuple, desc, Anum_snapshot_chunk_worker);
+	chunk->rows = catalog_get_int64(tuple, desc, Anum_snapshot_chunk_rows);
+	chunk->bytes = catalog_get_int64(tuple, desc, Anum_snapshot_chunk_bytes);
+	return chunk;
+}
+
 void
 catalog_chunk_insert(const CatalogChunk *chunk)
 {
 	Datum		values[Natts_snapshot_chunk] = {0};
 	bool		nulls[Natts_snapshot_chunk] = {0};
-	int64		rows_before;
 	Relation	rel;
 
-	(void) catalog_chunk_last(chunk->pipeline_id, chunk->table_id, chunk->generation, &rows_before);
-
-	values[Anum_snapshot_chunk_pipeline_id - 1] = Int32GetDatum(chunk->pipeline_id);
-	values[Anum_snapshot_chunk_table_id - 1] = Int32GetDatum(chunk->table_id);
-	values[Anum_snapshot_chunk_generation - 1] = Int32GetDatum(chunk->generation);
-	values[Anum_snapshot_chunk_chunk_no - 1] = Int32GetDatum(chunk->chunk_no);
-	values[Anum_snapshot_chunk_upper_key - 1] = key_to_array(chunk->nkey, chunk->upper);
-	values[Anum_snapshot_chunk_rows - 1] = Int64GetDatum(chunk->rows);
-	values[Anum_snapshot_chunk_bytes - 1] = Int64GetDatum(chunk->bytes);
-	values[Anum_snapshot_chunk_rows_total - 1] = Int64GetDatum(rows_before + chunk->rows);
-
+	fill(chunk, values, nulls);
 	rel = table_open(catalog_relation_oid(CATALOG_REL_SNAPSHOT_CHUNK), RowExclusiveLock);
 	catalog_tuple_insert(rel, values, nulls);
 	table_close(rel, NoLock);
 }
 
-CatalogChunk *
-catalog_chunk_last(int32 pipeline_id, int32 table_id, int32 generation, int64 *rows_total)
+/* Write a chunk that was read before. The caller has seen to it that nobody else does. */
+void
+catalog_chunk_update(const CatalogChunk *chunk)
 {
-	int32		keys[] = {pipeline_id, table_id, generation};
+	int32		keys[] = {chunk->pipeline_id, chunk->table_id, chunk->generation, chunk->chunk_no};
+	Datum		values[Natts_snapshot_chunk] = {0};
+	bool		nulls[Natts_snapshot_chunk] = {0};
+	bool		replaces[Natts_snapshot_chunk] = {0};
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	fill(chunk, values, nulls);
+	for (int i = Anum_snapshot_chunk_lower_key; i <= Natts_snapshot_chunk; i++)
+		replaces[i - 1] = true;
+
+	catalog_scan_begin(&scan, CATALOG_REL_SNAPSHOT_CHUNK, RowExclusiveLock, lengthof(keys), keys);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple))
+		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
+	catalog_scan_end(&scan);
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "chunk %d of table %d is missing in cdc_bridge.snapshot_chunk", chunk->chunk_no, chunk->table_id);
+}
+
+void
+catalog_chunk_delete(const CatalogChunk *chunk)
+{
+	int32		keys[] = {chunk->pipeline_id, chunk->table_id, chunk->generation, chunk->chunk_no};
+
+	catalog_delete_rows(CATALOG_REL_SNAPSHOT_CHUNK, lengthof(keys), keys);
+}
+
+CatalogChunk *
+catalog_chunk_by_no(int32 pipeline_id, int32 table_id, int32 generation, int32 chunk_no)
+{
+	int32		keys[] = {pipeline_id, table_id, generation, chunk_no};
 	CatalogScan scan;
 	HeapTuple	tuple;
 	CatalogChunk *chunk = NULL;
 
-	*rows_total = 0;
-	catalog_scan_begin_ordered(&scan, CATALOG_REL_SNAPSHOT_CHUNK, AccessShareLock, 3, keys);
-	tuple = catalog_scan_next_ordered(&scan, BackwardScanDirection);
+	catalog_scan_begin(&scan, CATALOG_REL_SNAPSHOT_CHUNK, AccessShareLock, lengthof(keys), keys);
+	tuple = catalog_scan_next(&scan);
 	if (HeapTupleIsValid(tuple))
-	{
-		TupleDesc	desc = RelationGetDescr(scan.rel);
-
-		chunk = palloc0(sizeof(CatalogChunk));
-		chunk->pipeline_id = pipeline_id;
-		chunk->table_id = table_id;
-		chunk->generation = generation;
-		chunk->chunk_no = catalog_get_int32(tuple, desc, Anum_snapshot_chunk_chunk_no);
-		key_from_array(catalog_get_varlena(tuple, desc, Anum_snapshot_chunk_upper_key), &chunk->nkey, &chunk->upper);
-		chunk->rows = catalog_get_int64(tuple, desc, Anum_snapshot_chunk_rows);
-		chunk->bytes = catalog_get_int64(tuple, desc, Anum_snapshot_chunk_bytes);
-		*rows_total = catalog_get_int64(tuple, desc, Anum_snapshot_chunk_rows_total);
-	}
+		chunk = chunk_from_tuple(tuple, RelationGetDescr(scan.rel));
 	catalog_scan_end(&scan);
 	return chunk;
+}
+
+int32
+catalog_chunk_last_no(int32 pipeline_id, int32 table_id, int32 generation)
+{
+	int32		keys[] = {pipeline_id, table_id, generation};
+	CatalogScan scan;
+	HeapTuple	tuple;
+	int32		result = -1;
+
+	catalog_scan_begin_ordered(&scan, CATALOG_REL_SNAPSHOT_CHUNK, AccessShareLock, lengthof(keys), keys);
+	tuple = catalog_scan_next_ordered(&scan, BackwardScanDirection);
+	if (HeapTupleIsValid(tuple))
+		result = catalog_get_int32(tuple, RelationGetDescr(scan.rel), Anum_snapshot_chunk_chunk_no);
+	catalog_scan_end(&scan);
+	return result;
+}
+
+List *
+catalog_chunk_list_open(int32 pipeline_id, int32 table_id, int32 generation)
+{
+	ScanKeyData keys[4];
+	CatalogScan scan;
+	HeapTuple	tuple;
+	List	   *result = NIL;
+
+	ScanKeyInit(&keys[0], Anum_snapshot_chunk_pipeline_id, BTEqualStrategyNumber, F_INT4EQ,
+				Int32GetDatum(pipeline_id));
+	ScanKeyInit(&keys[1], Anum_snapshot_chunk_table_id, BTEqualStrategyNumber, F_INT4EQ,
+				Int32GetDatum(table_id));
+	ScanKeyInit(&keys[2], Anum_snapshot_chunk_generation, BTEqualStrategyNumber, F_INT4EQ,
+				Int32GetDatum(generation));
+	ScanKeyInit(&keys[3], Anum_snapshot_chunk_state, BTEqualStrategyNumber, F_TEXTEQ,
+				CStringGetTextDatum(state_names[CATALOG_CHUNK_OPEN]));
+	catalog_scan_begin_keys(&scan, CATALOG_REL_SNAPSHOT_CHUNK, AccessShareLock, "snapshot_chunk_state_idx",
+							lengthof(keys), keys);
+	while (HeapTupleIsValid(tuple = catalog_scan_next(&scan)))
+		result = lappend(result, chunk_from_tuple(tuple, RelationGetDescr(scan.rel)));
+	catalog_scan_end(&scan);
+	return result;
+}
+
+void
+catalog_chunk_sum(int32 pipeline_id, int32 table_id, int32 generation, int32 *chunks, int64 *rows)
+{
+	int32		keys[] = {pipeline_id, table_id, generation};
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	*chunks = 0;
+	*rows = 0;
+	catalog_scan_begin(&scan, CATALOG_REL_SNAPSHOT_CHUNK, AccessShareLock, lengthof(keys), keys);
+	while (HeapTupleIsValid(tuple = catalog_scan_next(&scan)))
+	{
+		TupleDesc	desc = RelationGetDescr(scan.rel);
+		char	   *state = catalog_get_text(tuple, desc, Anum_snapshot_chunk_state);
+
+		CHECK_FOR_INTERRUPTS();
+		if (state_from_name(state) == CATALOG_CHUNK_DONE)
+		{
+			(*chunks)++;
+			*rows += catalog_get_int64(tuple, desc, Anum_snapshot_chunk_rows);
+		}
+		pfree(state);
+	}
+	catalog_scan_end(&scan);
 }

@@ -1,14 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * catalog_deleted.c
- *	  Rows of cdc_bridge.snapshot_deleted: keys that the stream removed.
+ *	  Rows of cdc_bridge.snapshot_deleted: what the stream notes for a copy.
  *
  * NOTES
  *	  Called per row while a table is being copied, so nothing is looked up by
  *	  name and nothing but the one index entry is touched.
  *
  *	  Keys are bytes to us. Whoever makes them keeps them short enough for an
- *	  index row (chunk_key_bytes: at most 1000 bytes).
+ *	  index row (chunk_key_bytes: at most 1000 bytes) and begins none with a zero
+ *	  byte. Two notes about the table as a whole stand among them, under keys that
+ *	  no row has. They stand here and not in table_state because the stream writes
+ *	  them in the middle of its transaction, where the pipeline's state lock, which
+ *	  is the last to be taken, is not to be had.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -17,9 +21,23 @@
 
 #include "access/stratnum.h"
 #include "access/table.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 
 #include "catalog/catalog_heap.h"
+
+/* The keys of the two notes. */
+static const char note_stream[] = {0};
+static const char note_keep_all[] = {0};
+
+#define NOTE_STREAM_LEN 1
+#define NOTE_KEEP_ALL_LEN 0
+
+static bytea *
+note_key(const char *data, int len)
+{
+	return (bytea *) cstring_to_text_with_len(data, len);
+}
 
 /* Begin a scan for the one row; returns it or NULL. The caller ends the scan. */
 static HeapTuple
@@ -48,6 +66,26 @@ catalog_deleted_exists(int32 pipeline_id, int32 table_id, bytea *key)
 	return found;
 }
 
+/* Look at both notes at once: they come before all keys. */
+void
+catalog_deleted_notes(int32 pipeline_id, int32 table_id, bool *stream, bool *keep_all)
+{
+	*stream = catalog_deleted_exists(pipeline_id, table_id, note_key(note_stream, NOTE_STREAM_LEN));
+	*keep_all = catalog_deleted_exists(pipeline_id, table_id, note_key(note_keep_all, NOTE_KEEP_ALL_LEN));
+}
+
+void
+catalog_deleted_note_stream(int32 pipeline_id, int32 table_id)
+{
+	catalog_deleted_add(pipeline_id, table_id, note_key(note_stream, NOTE_STREAM_LEN));
+}
+
+void
+catalog_deleted_keep_all(int32 pipeline_id, int32 table_id)
+{
+	catalog_deleted_add(pipeline_id, table_id, note_key(note_keep_all, NOTE_KEEP_ALL_LEN));
+}
+
 void
 catalog_deleted_add(int32 pipeline_id, int32 table_id, bytea *key)
 {
@@ -71,21 +109,35 @@ catalog_deleted_remove(int32 pipeline_id, int32 table_id, bytea *key)
 	CatalogScan scan;
 	HeapTuple	tuple;
 
+	if (catalog_deleted_exists(pipeline_id, table_id, note_key(note_keep_all, NOTE_KEEP_ALL_LEN)))
+	{
+		catalog_deleted_add(pipeline_id, table_id, key);
+		return;
+	}
 	tuple = find(&scan, RowExclusiveLock, pipeline_id, table_id, key);
 	if (HeapTupleIsValid(tuple))
 		catalog_tuple_delete(scan.rel, tuple);
 	catalog_scan_end(&scan);
 }
 
+/* Every row counts, except the note that the stream has written. */
 bool
 catalog_deleted_any(int32 pipeline_id, int32 table_id)
 {
 	int32		keys[] = {pipeline_id, table_id};
 	CatalogScan scan;
-	bool		found;
+	HeapTuple	tuple;
+	bool		found = false;
 
 	catalog_scan_begin(&scan, CATALOG_REL_SNAPSHOT_DELETED, AccessShareLock, 2, keys);
-	found = HeapTupleIsValid(catalog_scan_next(&scan));
+	while (!found && HeapTupleIsValid(tuple = catalog_scan_next(&scan)))
+	{
+		bytea	   *key = (bytea *) DatumGetPointer(catalog_get_varlena(tuple, RelationGetDescr(scan.rel),
+																		 Anum_snapshot_deleted_key));
+
+		found = VARSIZE_ANY_EXHDR(key) != NOTE_STREAM_LEN || *VARDATA_ANY(key) != note_stream[0];
+		pfree(key);
+	}
 	catalog_scan_end(&scan);
 	return found;
 }

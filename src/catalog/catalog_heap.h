@@ -115,11 +115,13 @@ enum
 	Anum_snapshot_chunk_table_id,
 	Anum_snapshot_chunk_generation,
 	Anum_snapshot_chunk_chunk_no,
+	Anum_snapshot_chunk_lower_key,
 	Anum_snapshot_chunk_upper_key,
+	Anum_snapshot_chunk_state,
+	Anum_snapshot_chunk_worker,
 	Anum_snapshot_chunk_rows,
 	Anum_snapshot_chunk_bytes,
-	Anum_snapshot_chunk_rows_total,
-	Natts_snapshot_chunk = Anum_snapshot_chunk_rows_total
+	Natts_snapshot_chunk = Anum_snapshot_chunk_bytes
 };
 
 enum

@@ -9,7 +9,7 @@
  *	  standard one an aborted transaction would give up a session's locks too,
  *	  and a worker rolls transactions back in its normal course.
  *
- *	  Order: pipeline, then table, then state; so nobody waits in a circle.
+ *	  Order: pipeline, then plan, then table, then state; so nobody waits in a circle.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -28,15 +28,18 @@ typedef enum LockClass
 	LOCK_CLASS_PIPELINE = 0xCDC0,
 	LOCK_CLASS_TABLE = 0xCDC1,
 	LOCK_CLASS_STATE = 0xCDC2,
-	LOCK_CLASS_INDEXES = 0xCDC3
+	LOCK_CLASS_INDEXES = 0xCDC3,
+	LOCK_CLASS_PLAN = 0xCDC4,
+	LOCK_CLASS_SNAPSHOT_WORKER = 0xCDC5
 } LockClass;
 
+/* number: of a table or a worker. */
 static void
-acquire(int32 pipeline_id, int32 table_id, LockClass class, LOCKMODE mode, bool session)
+acquire(int32 pipeline_id, int32 number, LockClass class, LOCKMODE mode, bool session)
 {
 	LOCKTAG		tag;
 
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) pipeline_id, (uint32) table_id, class);
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) pipeline_id, (uint32) number, class);
 	(void) LockAcquire(&tag, mode, session, false);
 }
 
@@ -65,4 +68,37 @@ catalog_lock_indexes(int32 pipeline_id)
 
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) pipeline_id, 0, LOCK_CLASS_INDEXES);
 	return LockAcquire(&tag, ExclusiveLock, true, true) != LOCKACQUIRE_NOT_AVAIL;
+}
+
+void
+catalog_lock_plan(int32 pipeline_id, int32 table_id)
+{
+	acquire(pipeline_id, table_id, LOCK_CLASS_PLAN, ExclusiveLock, true);
+}
+
+void
+catalog_unlock_plan(int32 pipeline_id, int32 table_id)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) pipeline_id, (uint32) table_id, LOCK_CLASS_PLAN);
+	(void) LockRelease(&tag, ExclusiveLock, true);
+}
+
+void
+catalog_lock_snapshot_worker(int32 pipeline_id, int32 number)
+{
+	acquire(pipeline_id, number, LOCK_CLASS_SNAPSHOT_WORKER, ExclusiveLock, true);
+}
+
+bool
+catalog_snapshot_worker_lives(int32 pipeline_id, int32 number)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) pipeline_id, (uint32) number, LOCK_CLASS_SNAPSHOT_WORKER);
+	if (LockAcquire(&tag, ShareLock, true, true) == LOCKACQUIRE_NOT_AVAIL)
+		return true;
+	(void) LockRelease(&tag, ShareLock, true);
+	return false;
 }

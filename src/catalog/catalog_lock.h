@@ -35,4 +35,18 @@ extern void catalog_lock_pipeline(int32 pipeline_id, LOCKMODE mode, bool session
  */
 extern bool catalog_lock_indexes(int32 pipeline_id);
 
+/*
+ * The plan of a table's copy: whoever cuts chunks, takes over one or finishes the
+ * table holds it, for the session, because the source is asked meanwhile. Taken before the table's own lock.
+ */
+extern void catalog_lock_plan(int32 pipeline_id, int32 table_id);
+extern void catalog_unlock_plan(int32 pipeline_id, int32 table_id);
+
+/*
+ * A snapshot worker holds its number's lock as long as it lives; chunks that are
+ * open under the number of one that does not live may be taken over. Nobody asks about himself.
+ */
+extern void catalog_lock_snapshot_worker(int32 pipeline_id, int32 number);
+extern bool catalog_snapshot_worker_lives(int32 pipeline_id, int32 number);
+
 #endif							/* CDC_CATALOG_LOCK_H */

@@ -22,6 +22,9 @@ static const char *const nul_bytes_values[] = {"error", "strip", "replace", NULL
 static const char *const secondary_indexes_values[] = {"after_snapshot", "none", NULL};
 static const char *const invalid_bytes_values[] = {"error", "replace", NULL};
 
+static const char *const snapshot_values[] = {"initial", "schema_only", "never", "only", NULL};
+static const char *const on_existing_values[] = {"error", "append", "truncate", "replace", NULL};
+
 static const UtilOption option_list[] = {
 	{.name = "batch_max_kb",.type = UTIL_OPTION_INT,.default_text = "16384",.min = 64,.max = 1048576,.unit = "kB",
 	.description = "commit when the changes applied since the last commit have this size in the binary log"},
@@ -33,14 +36,22 @@ static const UtilOption option_list[] = {
 	.description = "write only what the changes of a batch come to for each key; off writes each change, in order, by itself"},
 	{.name = "invalid_bytes",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = invalid_bytes_values,
 	.description = "bytes that are not valid in their column's character set: stop the table, or put U+FFFD for them"},
+	{.name = "max_rows_per_second",.type = UTIL_OPTION_INT,.default_text = "0",.min = 0,.max = 1000000000,.unit = "rows",
+	.description = "most rows that the initial copy writes in a second, over all its workers; 0: no limit"},
 	{.name = "nul_bytes",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = nul_bytes_values,
 	.description = "NUL characters in text and in JSON for jsonb: stop the table, leave them out, or put U+FFFD for them"},
 	{.name = "on_error",.type = UTIL_OPTION_ENUM,.default_text = "stop_table",.values = on_error_values,
 	.description = "a change that cannot be applied: stop its table, or keep it in cdc_dead_letters and go on"},
+	{.name = "on_existing",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = on_existing_values,
+	.description = "a target that has rows when the pipeline first runs: stop the table, keep the rows, or begin with an empty or a new table"},
 	{.name = "secondary_indexes",.type = UTIL_OPTION_ENUM,.default_text = "after_snapshot",.values = secondary_indexes_values,
 	.description = "unique and secondary indexes of tables that the pipeline makes: built when a table streams, or none"},
+	{.name = "snapshot",.type = UTIL_OPTION_ENUM,.default_text = "initial",.values = snapshot_values,
+	.description = "copy the tables and follow; only make the targets and follow; follow into what is there; or copy and then stop"},
 	{.name = "snapshot_chunk_rows",.type = UTIL_OPTION_INT,.default_text = "20000",.min = 1,.max = 1000000,.unit = "rows",
 	.description = "rows that the initial copy reads and writes at a time"},
+	{.name = "snapshot_workers",.type = UTIL_OPTION_INT,.default_text = "2",.min = 1,.max = CATALOG_MAX_SNAPSHOT_WORKERS,.unit = "processes",
+	.description = "workers that copy tables, and parts of one table, at the same time"},
 	{.name = "tinyint1_as_boolean",.type = UTIL_OPTION_BOOL,.default_text = "false",
 	.description = "make tinyint(1) columns boolean instead of smallint"},
 	{.name = "zero_date",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = zero_date_values,
@@ -92,6 +103,31 @@ scalar_to_text(const char *name, const JsonbValue *value)
 	}
 }
 
+/* An option's value in a jsonb object as text; NULL when it is not there. */
+static char *
+option_text(Datum options, const char *name)
+{
+	JsonbValue *value = getKeyJsonValueFromContainer(&DatumGetJsonbP(options)->root, name, strlen(name), NULL);
+
+	return value == NULL ? NULL : scalar_to_text(name, value);
+}
+
+/* Options that say the opposite of each other. */
+static void
+check_together(Datum options)
+{
+	char	   *snapshot = option_text(options, "snapshot");
+	char	   *existing = option_text(options, "on_existing");
+
+	if (snapshot != NULL && strcmp(snapshot, "never") == 0 && existing != NULL &&
+		(strcmp(existing, "truncate") == 0 || strcmp(existing, "replace") == 0))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("options \"%s\" and \"%s\" do not go together", "snapshot", "on_existing"),
+				 errdetail("With snapshot \"never\" the targets are taken as they are."),
+				 errhint("Leave out \"on_existing\", or use snapshot \"schema_only\" to begin with empty tables.")));
+}
+
 void
 catalog_pipeline_options_check(Datum options)
 {
@@ -123,15 +159,11 @@ catalog_pipeline_options_check(Datum options)
 		text = scalar_to_text(name, &value);
 		(void) util_option_check(&catalog_pipeline_options, name, text);
 	}
+	check_together(options);
 }
 
 char *
 catalog_pipeline_option(const CatalogPipeline *pipeline, const char *name)
 {
-	JsonbValue *value;
-
-	if (pipeline->options == (Datum) 0)
-		return NULL;
-	value = getKeyJsonValueFromContainer(&DatumGetJsonbP(pipeline->options)->root, name, strlen(name), NULL);
-	return value == NULL ? NULL : scalar_to_text(name, value);
+	return pipeline->options == (Datum) 0 ? NULL : option_text(pipeline->options, name);
 }

@@ -17,8 +17,10 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/pg_replication_origin.h"
+#include "miscadmin.h"
 #include "replication/origin.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 
 #include "catalog/catalog.h"
 #include "compat/pg_compat.h"
@@ -56,4 +58,44 @@ catalog_origin_drop(Oid database, int32 pipeline_id)
 	foreach(lc, origins_with_prefix(prefix))
 		replorigin_drop_by_name(lfirst(lc), true, false);
 	CommandCounterIncrement();
+}
+
+/* Running pipelines of this database whose first two origins do not exist yet: how many are to come? */
+static int
+origins_to_come(List *existing)
+{
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, catalog_pipeline_list())
+	{
+		const CatalogPipeline *pipeline = lfirst(lc);
+
+		for (int i = 1; pipeline->enabled && i <= 2; i++)
+		{
+			const char *wanted = psprintf("cdc_%u_%d_%d", MyDatabaseId, pipeline->id, i);
+			ListCell   *lc2;
+			bool		found = false;
+
+			foreach(lc2, existing)
+				found |= strcmp(lfirst(lc2), wanted) == 0;
+			n += !found;
+		}
+	}
+	return n;
+}
+
+bool
+catalog_origin_has_room(const char *name)
+{
+	const char *limit = GetConfigOption(CDC_ORIGIN_LIMIT_SETTING, true, false);
+	List	   *existing = origins_with_prefix("");
+	ListCell   *lc;
+
+	foreach(lc, existing)
+	{
+		if (strcmp(lfirst(lc), name) == 0)
+			return true;
+	}
+	return limit != NULL && list_length(existing) + origins_to_come(existing) < atoi(limit);
 }

@@ -257,11 +257,11 @@ state_update_end(StateUpdate *update, bool write)
 
 bool
 catalog_table_set_catchup(int32 pipeline_id, int32 table_id, int32 generation,
-						  const CdcPosition *high_mark, int64 rows_copied)
+						  const CdcPosition *high_mark)
 {
 	StateUpdate update;
-	CatalogChunk *last;
-	int64		rows_total;
+	int64		rows_copied;
+	int32		chunks;
 	bool		is_due;
 
 	state_update_begin(&update, pipeline_id, table_id);
@@ -270,12 +270,12 @@ catalog_table_set_catchup(int32 pipeline_id, int32 table_id, int32 generation,
 						  Anum_table_state_generation) == generation;
 	if (is_due)
 	{
-		/* the ledger will be emptied; the number of chunks is worth keeping */
-		last = catalog_chunk_last(pipeline_id, table_id, generation, &rows_total);
+		/* the ledger will be emptied; what it comes to is worth keeping */
+		catalog_chunk_sum(pipeline_id, table_id, generation, &chunks, &rows_copied);
 		state_update_set(&update, Anum_table_state_state, CStringGetTextDatum(state_names[CATALOG_TABLE_CATCHUP]));
 		state_update_set_position(&update, Anum_table_state_high_file, high_mark);
 		state_update_set(&update, Anum_table_state_rows_copied, Int64GetDatum(rows_copied));
-		state_update_set(&update, Anum_table_state_chunks, Int32GetDatum(last != NULL ? last->chunk_no : 0));
+		state_update_set(&update, Anum_table_state_chunks, Int32GetDatum(chunks));
 		state_update_set(&update, Anum_table_state_snapshot_finished_at,
 						 TimestampTzGetDatum(GetCurrentTimestamp()));
 	}
@@ -315,7 +315,7 @@ catalog_table_set_streaming(int32 pipeline_id, int32 table_id)
  * before its stop position, which may still be applied, do not look there. The
  * caller has locked the table, so that no chunk is being written.
  */
-void
+bool
 catalog_table_set_stopped(int32 pipeline_id, int32 table_id, const CdcPosition *at, const UtilErrorInfo *error)
 {
 	StateUpdate update;
@@ -327,14 +327,15 @@ catalog_table_set_stopped(int32 pipeline_id, int32 table_id, const CdcPosition *
 	{
 		int32		generation = catalog_get_int32(update.tuple, RelationGetDescr(update.scan.rel),
 												   Anum_table_state_generation);
-		int64		rows_total = 0;
-		CatalogChunk *last = catalog_chunk_last(pipeline_id, table_id, generation, &rows_total);
+		int64		rows_copied;
+		int32		chunks;
 
 		/* the ledger goes; how far the copy came is worth keeping */
-		if (last != NULL)
+		catalog_chunk_sum(pipeline_id, table_id, generation, &chunks, &rows_copied);
+		if (chunks > 0)
 		{
-			state_update_set(&update, Anum_table_state_rows_copied, Int64GetDatum(rows_total));
-			state_update_set(&update, Anum_table_state_chunks, Int32GetDatum(last->chunk_no));
+			state_update_set(&update, Anum_table_state_rows_copied, Int64GetDatum(rows_copied));
+			state_update_set(&update, Anum_table_state_chunks, Int32GetDatum(chunks));
 		}
 	}
 	if (is_due)
@@ -349,4 +350,5 @@ catalog_table_set_stopped(int32 pipeline_id, int32 table_id, const CdcPosition *
 	state_update_end(&update, is_due);
 	if (is_due)
 		delete_snapshot_rows(pipeline_id, table_id);
+	return is_due;
 }

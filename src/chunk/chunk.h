@@ -17,12 +17,7 @@
 #include "heap/heap_target.h"
 #include "mysql/mysql_server.h"
 
-/*
- * SELECT for the next page of a table: all source columns that the target takes
- * (mysql_text_expression), then the key's value expressions, ordered by the
- * server, after the key "after" (nkey values as mysql_key_value_expression gave
- * them; NULL for the first page), at most limit rows. palloc'd.
- */
+/* nkey values as mysql_key_value_expression gave them. */
 typedef struct ChunkKey
 {
 	int			nkey;
@@ -30,8 +25,21 @@ typedef struct ChunkKey
 	uint32	   *lengths;
 } ChunkKey;
 
-extern char *chunk_page_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor,
-							  const ChunkKey *after, uint64 limit);
+/*
+ * SELECT of a range of keys: all source columns that the target takes
+ * (mysql_text_expression), then the key's value expressions, ordered by the
+ * server; keys behind "lower" (NULL: from the beginning) up to "upper", itself
+ * included (NULL: to the end), at most limit rows. palloc'd.
+ */
+extern char *chunk_range_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor,
+							   const ChunkKey *lower, const ChunkKey *upper, uint64 limit);
+
+/*
+ * SELECT of the key, as its value expressions, that ends a range of so many rows
+ * behind "lower" (NULL: from the beginning); no row when there are fewer. palloc'd.
+ */
+extern char *chunk_bound_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor,
+							   const ChunkKey *lower, uint64 rows);
 
 /*
  * Bytes of a target row's key, palloc'd bytea: equal keys of one table have

@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * chunk_page.c
- *	  The SELECT that reads the next page of a table in key order.
+ *	  The SELECTs of keyset paging: a range of keys, and where a range of so many rows ends.
  *
  * NOTES
  *	  Keyset paging: the server orders and compares, so only it has to know its
- *	  collations. "Behind (a, b)" is written out as a > A OR (a = A AND b > B):
- *	  both servers' range optimizers read that as two ranges of the key's index,
- *	  whereas they compare a row constructor row by row.
+ *	  collations. "Behind (a, b)" is written out as a > A OR (a = A AND b > B), "up
+ *	  to (a, b)" as a < A OR (a = A AND b <= B): both servers' range optimizers
+ *	  read that as ranges of the key's index and intersect them, whereas they
+ *	  compare a row constructor row by row.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -19,11 +20,16 @@
 #include "chunk/chunk.h"
 #include "mysql/mysql_text.h"
 
-/* Append the condition "key is behind the one in after". */
+/*
+ * Append the condition that the key is behind "bound", or (is_upper) that it is
+ * not behind it.
+ */
 static void
-append_behind(StringInfo sql, const CdcTableDef *def, const int *key, int nkey,
-			  MysqlFlavor flavor, const ChunkKey *after)
+append_bound(StringInfo sql, const CdcTableDef *def, const int *key, int nkey,
+			 MysqlFlavor flavor, const ChunkKey *bound, bool is_upper)
 {
+	Assert(bound->nkey == nkey);
+	appendStringInfoChar(sql, '(');
 	for (int i = 0; i < nkey; i++)
 	{
 		if (i > 0)
@@ -36,39 +42,72 @@ append_behind(StringInfo sql, const CdcTableDef *def, const int *key, int nkey,
 			appendStringInfo(sql, "%s%s %s %s",
 							 j > 0 ? " AND " : "",
 							 mysql_key_order_expression(column, flavor),
-							 j < i ? "=" : ">",
-							 mysql_key_literal(column, flavor, after->values[j], after->lengths[j]));
+							 j < i ? "=" : !is_upper ? ">" : i == nkey - 1 ? "<=" : "<",
+							 mysql_key_literal(column, flavor, bound->values[j], bound->lengths[j]));
 		}
 		appendStringInfoChar(sql, ')');
 	}
+	appendStringInfoChar(sql, ')');
+}
+
+/* Append the key's value expressions to a select list. */
+static void
+append_key_values(StringInfo sql, const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor)
+{
+	for (int i = 0; i < nkey; i++)
+		appendStringInfo(sql, "%s%s", i > 0 ? ", " : "",
+						 mysql_key_value_expression(&def->columns[key[i]], flavor));
+}
+
+/* Append what comes after the select list, up to the order. */
+static void
+append_range(StringInfo sql, const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor,
+			 const ChunkKey *lower, const ChunkKey *upper)
+{
+	appendStringInfo(sql, " FROM %s.%s", mysql_quote_identifier(def->schema), mysql_quote_identifier(def->name));
+	if (lower != NULL || upper != NULL)
+		appendStringInfoString(sql, " WHERE ");
+	if (lower != NULL)
+		append_bound(sql, def, key, nkey, flavor, lower, false);
+	if (lower != NULL && upper != NULL)
+		appendStringInfoString(sql, " AND ");
+	if (upper != NULL)
+		append_bound(sql, def, key, nkey, flavor, upper, true);
+
+	appendStringInfoString(sql, " ORDER BY ");
+	for (int i = 0; i < nkey; i++)
+		appendStringInfo(sql, "%s%s", i > 0 ? ", " : "",
+						 mysql_key_order_expression(&def->columns[key[i]], flavor));
 }
 
 char *
-chunk_page_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor,
-				 const ChunkKey *after, uint64 limit)
+chunk_range_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor,
+				  const ChunkKey *lower, const ChunkKey *upper, uint64 limit)
 {
 	StringInfoData sql;
-
-	Assert(after == NULL || after->nkey == nkey);
 
 	initStringInfo(&sql);
 	appendStringInfoString(&sql, "SELECT ");
 	for (uint32 i = 0; i < def->ncolumns; i++)
 		appendStringInfo(&sql, "%s%s", i > 0 ? ", " : "", mysql_text_expression(&def->columns[i], flavor));
-	for (int i = 0; i < nkey; i++)
-		appendStringInfo(&sql, ", %s", mysql_key_value_expression(&def->columns[key[i]], flavor));
-
-	appendStringInfo(&sql, " FROM %s.%s", mysql_quote_identifier(def->schema), mysql_quote_identifier(def->name));
-	if (after != NULL)
-	{
-		appendStringInfoString(&sql, " WHERE ");
-		append_behind(&sql, def, key, nkey, flavor, after);
-	}
-
-	appendStringInfoString(&sql, " ORDER BY ");
-	for (int i = 0; i < nkey; i++)
-		appendStringInfo(&sql, "%s%s", i > 0 ? ", " : "",
-						 mysql_key_order_expression(&def->columns[key[i]], flavor));
+	appendStringInfoString(&sql, ", ");
+	append_key_values(&sql, def, key, nkey, flavor);
+	append_range(&sql, def, key, nkey, flavor, lower, upper);
 	appendStringInfo(&sql, " LIMIT " UINT64_FORMAT, limit);
+	return sql.data;
+}
+
+char *
+chunk_bound_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor,
+				  const ChunkKey *lower, uint64 rows)
+{
+	StringInfoData sql;
+
+	Assert(rows > 0);
+	initStringInfo(&sql);
+	appendStringInfoString(&sql, "SELECT ");
+	append_key_values(&sql, def, key, nkey, flavor);
+	append_range(&sql, def, key, nkey, flavor, lower, NULL);
+	appendStringInfo(&sql, " LIMIT 1 OFFSET " UINT64_FORMAT, rows - 1);
 	return sql.data;
 }

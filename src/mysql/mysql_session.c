@@ -548,6 +548,12 @@ mysql_session_fetch(MysqlSession *session, MysqlRow *row)
 }
 
 void
+mysql_session_let_go(MysqlSession *session)
+{
+	session->answer_bytes = 0;
+}
+
+void
 mysql_session_drain(MysqlSession *session)
 {
 	MysqlRow	row;

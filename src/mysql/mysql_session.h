@@ -57,6 +57,9 @@ extern void mysql_session_query(MysqlSession *session, const char *sql);
 /* Next row of the query; false at its end. */
 extern bool mysql_session_fetch(MysqlSession *session, MysqlRow *row);
 
+/* What was read so far is not kept any longer: the bound for one answer counts from here on. */
+extern void mysql_session_let_go(MysqlSession *session);
+
 /* Read the rest of the query's rows and drop them. */
 extern void mysql_session_drain(MysqlSession *session);
 

@@ -55,18 +55,34 @@ is_character(const CdcColumnDef *column)
 }
 
 /*
- * Is the column read as stored bytes, to be transcoded here? Asked for each
- * value; that the set is supported was checked when the table was taken in.
+ * Is a character set by its collation another one than utf8mb4? Asked for each
+ * value, so the answer is kept.
+ */
+static bool
+is_other_charset(uint32 collation)
+{
+	enum { UNKNOWN, UTF8MB4, OTHER };
+	static uint8 known[1024];
+	const char *charset;
+	bool is_other;
+
+	if (collation < lengthof(known) && known[collation] != UNKNOWN)
+		return known[collation] == OTHER;
+	charset = binlog_charset_name(collation);
+	is_other = charset != NULL && strcmp(charset, "utf8mb4") != 0;
+	if (collation < lengthof(known))
+		known[collation] = is_other ? OTHER : UTF8MB4;
+	return is_other;
+}
+
+/*
+ * Is the column read as stored bytes, to be transcoded here? That the set is
+ * supported was checked when the table was taken in.
  */
 static bool
 is_transcoded(const CdcColumnDef *column)
 {
-	const char *charset;
-
-	if (!is_character(column))
-		return false;
-	charset = binlog_charset_name(column->collation);
-	return charset != NULL && strcmp(charset, "utf8mb4") != 0;
+	return is_character(column) && is_other_charset(column->collation);
 }
 
 char *
@@ -95,21 +111,28 @@ fail_text(const CdcColumnDef *column, CdcError *err)
 	                column->name, cdc_type_name(column->type));
 }
 
+/* Digits that fit into 64 bits whatever they are. */
+#define SAFE_DIGITS 19
+
 /* Digits up to the end or the first other character; false when there are none or too many. */
-static bool
+static inline bool
 parse_digits(const char **pos, const char *end, uint64 *value)
 {
 	const char *p = *pos;
+	const char *safe = end - p > SAFE_DIGITS ? p + SAFE_DIGITS : end;
+	uint64 sum = 0;
 
-	*value = 0;
+	for (; p < safe && *p >= '0' && *p <= '9'; p++)
+		sum = sum * 10 + (uint64) (*p - '0');
 	for (; p < end && *p >= '0' && *p <= '9'; p++)
 	{
 		uint64 digit = (uint64) (*p - '0');
 
-		if (*value > (PG_UINT64_MAX - digit) / 10)
+		if (sum > (PG_UINT64_MAX - digit) / 10)
 			return false;
-		*value = *value * 10 + digit;
+		sum = sum * 10 + digit;
 	}
+	*value = sum;
 	if (p == *pos)
 		return false;
 	*pos = p;

@@ -20,6 +20,7 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "storage/ipc.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
@@ -42,6 +43,7 @@ typedef struct Ingest
 	int			pending;		/* tables not handed over yet */
 	uint64		stops_seen;		/* of apply_stop_count, when tables were last counted */
 	bool		healthy;		/* failures were forgotten */
+	bool		copy_only;		/* stop when all tables have been handed over (snapshot "only") */
 	bool		said_state;		/* the pipeline's state was written since the source was opened */
 	TimestampTz handed_over_at; /* last look */
 	TimestampTz event_at;		/* last word of the source */
@@ -94,12 +96,12 @@ publish(Ingest *ingest)
 	LWLockRelease(shmem->lock);
 }
 
-/* Ask the manager for a snapshot worker. */
+/* Ask the manager for the snapshot workers. */
 static void
 want_snapshot_worker(Ingest *ingest)
 {
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
-	ingest->worker->slot->snapshot_wanted = true;
+	ingest->worker->slot->snapshot_wishes++;
 	LWLockRelease(shmem->lock);
 	shmem_wake_database(MyDatabaseId);
 }
@@ -111,7 +113,7 @@ say_state(Ingest *ingest)
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	catalog_pipeline_set_state(ingest->worker->pipeline_id,
-							   ingest->pending > 0 ? CATALOG_PIPELINE_SNAPSHOT : CATALOG_PIPELINE_STREAMING,
+							   ingest->pending > 0 || ingest->copy_only ? CATALOG_PIPELINE_SNAPSHOT : CATALOG_PIPELINE_STREAMING,
 							   NULL, NULL);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
@@ -140,6 +142,40 @@ check_tables_left(Ingest *ingest)
 				 errmsg("all tables of pipeline \"%s\" are stopped", ingest->worker->pipeline->name),
 				 errdetail_plural("It has %d table.", "It has %d tables.", total, total),
 				 errhint("pg_stat_cdc_table shows the reason of each.")));
+}
+
+/* With snapshot "only", when nothing is left to be copied or indexed: the pipeline stops itself. Outside a transaction. */
+static void
+stop_when_copied(Ingest *ingest)
+{
+	const CatalogPipeline *pipeline = ingest->worker->pipeline;
+
+	if (!ingest->copy_only || ingest->pending > 0 || snapshot_index_is_due(pipeline->id))
+		return;
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	catalog_pipeline_set_enabled(pipeline->id, false);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	ereport(LOG,
+			(errmsg("pipeline \"%s\" has copied its tables and stops", pipeline->name),
+			 errdetail("Its option \"snapshot\" is \"only\"."),
+			 errhint("cdc_start_pipeline() lets it go on from here.")));
+	shmem_wake_database(MyDatabaseId);
+	proc_exit(0);
+}
+
+/*
+ * Shall the pipeline stop after the copy? Not when it was started again afterwards;
+ * its state tells that from a crash between hand-over and stop.
+ */
+static bool
+is_copy_only(const Ingest *ingest)
+{
+	const CatalogPipeline *pipeline = ingest->worker->pipeline;
+
+	return snapshot_copies_only(pipeline) &&
+		(ingest->pending > 0 || pipeline->state == CATALOG_PIPELINE_SNAPSHOT);
 }
 
 /* Hand over what can be; outside a transaction. */
@@ -224,11 +260,13 @@ follow(Ingest *ingest)
 		}
 		if (!IsTransactionState())	/* else a source transaction is half way through */
 		{
+			stop_when_copied(ingest);
 			if (!ingest->said_state || ingest->worker->slot->state_wanted)
 				say_state(ingest);
 			if (ingest->pending > 0 &&
 				TimestampDifferenceExceeds(ingest->handed_over_at, now, HAND_OVER_WAIT_MS))
 				hand_over(ingest, now);
+			stop_when_copied(ingest);
 		}
 		publish(ingest);
 	}
@@ -264,6 +302,7 @@ ingest_run(Worker *worker)
 
 	ingest.apply = apply_create(worker->pipeline, ingest.log, publish_table, &ingest);
 	check_tables_left(&ingest);
+	ingest.copy_only = is_copy_only(&ingest);
 	if (ingest.pending > 0 || snapshot_index_is_due(worker->pipeline_id))
 		want_snapshot_worker(&ingest);
 

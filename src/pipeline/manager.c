@@ -45,7 +45,7 @@
 typedef struct WorkerHandle
 {
 	int32		pipeline_id;
-	ShmemWorkerKind kind;
+	int			place;
 	BackgroundWorkerHandle *handle;
 } WorkerHandle;
 
@@ -135,7 +135,7 @@ reap_workers(void)
 }
 
 static bool
-worker_is_under_way(int32 pipeline_id, ShmemWorkerKind kind)
+worker_is_under_way(int32 pipeline_id, int place)
 {
 	ListCell   *lc;
 
@@ -143,7 +143,7 @@ worker_is_under_way(int32 pipeline_id, ShmemWorkerKind kind)
 	{
 		WorkerHandle *h = lfirst(lc);
 
-		if (h->pipeline_id == pipeline_id && h->kind == kind)
+		if (h->pipeline_id == pipeline_id && h->place == place)
 			return true;
 	}
 	return false;
@@ -151,7 +151,7 @@ worker_is_under_way(int32 pipeline_id, ShmemWorkerKind kind)
 
 /* Show a failure that kept a worker from starting, and plan the next attempt. */
 static void
-report_not_started(const CatalogPipeline *pipeline, ShmemWorkerKind kind, int sqlstate,
+report_not_started(const CatalogPipeline *pipeline, int index, int sqlstate,
 				   const char *message, const char *detail, const char *hint)
 {
 	UtilErrorInfo info = {
@@ -166,7 +166,7 @@ report_not_started(const CatalogPipeline *pipeline, ShmemWorkerKind kind, int sq
 	slot = shmem_pipeline_slot(MyDatabaseId, pipeline->id, false);
 	if (slot != NULL)
 	{
-		ShmemWorker *place = &slot->workers[kind];
+		ShmemWorker *place = &slot->workers[index];
 
 		place->failures++;
 		place->retry_at = worker_retry_at(UTIL_ERROR_CONFIGURATION, place->failures,
@@ -174,7 +174,7 @@ report_not_started(const CatalogPipeline *pipeline, ShmemWorkerKind kind, int sq
 	}
 	LWLockRelease(shmem->lock);
 
-	worker_write_failure(pipeline->id, kind, true, &info, NULL);
+	worker_write_failure(pipeline->id, worker_kind(index), true, &info, NULL);
 }
 
 /* Could a worker connect as the owner? If not, say what is missing: a failed connection could not. */
@@ -226,9 +226,36 @@ owner_can_connect(const CatalogPipeline *pipeline)
 	return false;
 }
 
+/* There is no room for one more snapshot worker: fewer do it too. Said once; tried again now and then. */
+static void
+put_off_worker(const CatalogPipeline *pipeline, int index)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	ShmemPipeline *slot;
+	bool		is_first = false;
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	slot = shmem_pipeline_slot(MyDatabaseId, pipeline->id, false);
+	if (slot != NULL)
+	{
+		ShmemWorker *place = &slot->workers[index];
+
+		is_first = place->failures++ == 0;
+		place->retry_at = worker_retry_at(UTIL_ERROR_CONFIGURATION, place->failures, now);
+	}
+	LWLockRelease(shmem->lock);
+
+	if (is_first)
+		ereport(LOG,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("pipeline \"%s\" copies with fewer workers than it was given", pipeline->name),
+				 errdetail("There is no free background worker slot for snapshot worker %d; max_worker_processes is %d.",
+						   index - SHMEM_SNAPSHOT + 1, max_worker_processes)));
+}
+
 /* Start one worker of a pipeline. */
 static void
-start_worker(const CatalogPipeline *pipeline, ShmemWorkerKind kind)
+start_worker(const CatalogPipeline *pipeline, int place)
 {
 	WorkerHandle *h;
 	MemoryContext old;
@@ -240,20 +267,29 @@ start_worker(const CatalogPipeline *pipeline, ShmemWorkerKind kind)
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	h = palloc0(sizeof(WorkerHandle));
 	h->pipeline_id = pipeline->id;
-	h->kind = kind;
-	started = worker_register(MyDatabaseId, pipeline->id, pipeline->owner, kind, &h->handle);
+	h->place = place;
+	started = worker_register(MyDatabaseId, pipeline->id, pipeline->owner, place, &h->handle);
 	if (started)
 		workers = lappend(workers, h);
 	else
 		pfree(h);
 	MemoryContextSwitchTo(old);
 
-	if (!started)
-		report_not_started(pipeline, kind, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+	if (!started && place > SHMEM_SNAPSHOT)
+		put_off_worker(pipeline, place);
+	else if (!started)
+		report_not_started(pipeline, place, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
 						   "no free background worker slot",
 						   psprintf("max_worker_processes is %d, and all of them are in use.", max_worker_processes),
 						   psprintf("Run ALTER SYSTEM SET max_worker_processes = %d and restart the server.",
 									max_worker_processes + 8));
+}
+
+static int
+snapshot_workers(const CatalogPipeline *pipeline)
+{
+	return util_option_int(&catalog_pipeline_options, "snapshot_workers",
+						   catalog_pipeline_option(pipeline, "snapshot_workers"));
 }
 
 /*
@@ -264,7 +300,8 @@ static bool
 look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
 {
 	bool		should_run = pipeline->enabled && pipeline->state != CATALOG_PIPELINE_FAILED;
-	bool		start[SHMEM_WORKER_KINDS] = {false, false};
+	bool		start[SHMEM_WORKER_PLACES] = {false};
+	int			places = SHMEM_SNAPSHOT + snapshot_workers(pipeline);
 	bool		full = false;
 	ShmemPipeline *slot;
 
@@ -275,14 +312,14 @@ look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
 	else
 	{
 		slot->owner = pipeline->owner;
-		for (int kind = 0; kind < SHMEM_WORKER_KINDS; kind++)
+		for (int i = 0; i < SHMEM_WORKER_PLACES; i++)
 		{
-			ShmemWorker *place = &slot->workers[kind];
+			ShmemWorker *place = &slot->workers[i];
 
 			if (!should_run)
 			{
 				/* the ingest worker of a failed pipeline is about to end by itself */
-				if (place->pid != 0 && (!pipeline->enabled || kind != SHMEM_INGEST))
+				if (place->pid != 0 && (!pipeline->enabled || i != SHMEM_INGEST))
 				{
 					shmem_ask_to_leave(place->pid, place->latch, &place->leave_at);
 					*nap = Min(*nap, LEAVE_NAP_MS);
@@ -291,30 +328,30 @@ look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
 				place->retry_at = 0;
 				continue;
 			}
-			if (place->pid != 0 && kind == SHMEM_INGEST && pipeline->state == CATALOG_PIPELINE_STARTING)
+			if (place->pid != 0 && i == SHMEM_INGEST && pipeline->state == CATALOG_PIPELINE_STARTING)
 			{
 				/* stopped and started in one transaction: the worker never left, and does not know */
 				slot->state_wanted = true;
 				if (place->latch != NULL)
 					SetLatch(place->latch);
 			}
-			if (place->pid != 0 || slot->blocked_by != 0 || worker_is_under_way(pipeline->id, kind))
+			if (place->pid != 0 || slot->blocked_by != 0 || worker_is_under_way(pipeline->id, i))
 				continue;
-			if (kind == SHMEM_SNAPSHOT &&
-				(!slot->snapshot_wanted || slot->workers[SHMEM_INGEST].pid == 0))
+			if (i >= SHMEM_SNAPSHOT &&
+				(i >= places || place->wishes_done == slot->snapshot_wishes || slot->workers[SHMEM_INGEST].pid == 0))
 				continue;
 			if (place->retry_at > now)
 				*nap = Min(*nap, TimestampDifferenceMilliseconds(now, place->retry_at) + 1);
 			else
-				start[kind] = true;
+				start[i] = true;
 		}
 	}
 	LWLockRelease(shmem->lock);
 
-	for (int kind = 0; kind < SHMEM_WORKER_KINDS; kind++)
+	for (int i = 0; i < SHMEM_WORKER_PLACES; i++)
 	{
-		if (start[kind])
-			start_worker(pipeline, kind);
+		if (start[i])
+			start_worker(pipeline, i);
 	}
 	if (full)
 		report_not_started(pipeline, SHMEM_INGEST, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
@@ -342,9 +379,9 @@ clear_dropped(List *pipelines, long *nap)
 			continue;
 		foreach(lc, pipelines)
 			exists |= ((CatalogPipeline *) lfirst(lc))->id == slot->pipeline_id;
-		for (int kind = 0; kind < SHMEM_WORKER_KINDS; kind++)
+		for (int k = 0; k < SHMEM_WORKER_PLACES; k++)
 		{
-			ShmemWorker *place = &slot->workers[kind];
+			ShmemWorker *place = &slot->workers[k];
 
 			alive |= place->pid != 0;
 			if (!exists && place->pid != 0)

@@ -169,6 +169,17 @@ shmem_database_slot(Oid database, bool create)
 	return unused;
 }
 
+static bool
+has_workers(const ShmemPipeline *slot)
+{
+	for (int place = 0; place < SHMEM_WORKER_PLACES; place++)
+	{
+		if (slot->workers[place].pid != 0)
+			return true;
+	}
+	return false;
+}
+
 /*
  * With create, a slot whose pipeline has no worker may be taken over when all
  * are in use: its counters start anew when that pipeline runs again.
@@ -190,8 +201,7 @@ shmem_pipeline_slot(Oid database, int32 pipeline_id, bool create)
 			if (unused == NULL)
 				unused = slot;
 		}
-		else if (idle == NULL && slot->workers[SHMEM_INGEST].pid == 0 &&
-				 slot->workers[SHMEM_SNAPSHOT].pid == 0 && slot->blocked_by == 0)
+		else if (idle == NULL && slot->blocked_by == 0 && !has_workers(slot))
 			idle = slot;
 	}
 
@@ -331,9 +341,9 @@ dismiss_workers(Oid database, int32 pipeline_id)
 
 		if (slot->database != database || (pipeline_id != 0 && slot->pipeline_id != pipeline_id))
 			continue;
-		for (int kind = 0; kind < SHMEM_WORKER_KINDS; kind++)
+		for (int k = 0; k < SHMEM_WORKER_PLACES; k++)
 		{
-			ShmemWorker *place = &slot->workers[kind];
+			ShmemWorker *place = &slot->workers[k];
 
 			shmem_ask_to_leave(place->pid, place->latch, &place->leave_at);
 			n += place->pid != 0;
@@ -443,7 +453,8 @@ shmem_pipeline_stat(int32 pipeline_id, ShmemPipelineStat *stat)
 		stat->pipeline_id = slot->pipeline_id;
 		stat->owner = slot->owner;
 		stat->ingest_pid = ingest->pid;
-		stat->snapshot_pid = slot->workers[SHMEM_SNAPSHOT].pid;
+		for (int place = SHMEM_SNAPSHOT; place < SHMEM_WORKER_PLACES; place++)
+			stat->snapshot_workers += slot->workers[place].pid != 0;
 		stat->started_at = ingest->pid != 0 ? ingest->started_at : 0;
 		stat->retry_at = ingest->pid != 0 ? 0 : ingest->retry_at;
 		stat->failures = ingest->failures;

@@ -38,7 +38,7 @@ typedef struct ShmemPipelineStat
 	int32		pipeline_id;
 	Oid			owner;
 	int			ingest_pid;		/* 0: not running */
-	int			snapshot_pid;	/* 0: not running */
+	int			snapshot_workers;	/* that run */
 	TimestampTz started_at;		/* of the ingest worker */
 	TimestampTz retry_at;		/* next attempt; 0 none planned */
 	int			failures;		/* in a row */

@@ -19,6 +19,7 @@
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 
+#include "catalog/catalog.h"
 #include "pipeline/shmem.h"
 
 typedef struct ShmemDatabase
@@ -35,13 +36,17 @@ typedef struct ShmemDatabase
 	TimestampTz retry_at;
 } ShmemDatabase;
 
+/*
+ * The place of a worker in its pipeline. Snapshot workers are the last and have several: number n (1, 2, ...) has place
+ * SHMEM_SNAPSHOT + n - 1.
+ */
 typedef enum ShmemWorkerKind
 {
 	SHMEM_INGEST,
 	SHMEM_SNAPSHOT
 } ShmemWorkerKind;
 
-#define SHMEM_WORKER_KINDS 2
+#define SHMEM_WORKER_PLACES (SHMEM_SNAPSHOT + CATALOG_MAX_SNAPSHOT_WORKERS)
 
 typedef struct ShmemWorker
 {
@@ -51,6 +56,7 @@ typedef struct ShmemWorker
 	TimestampTz started_at;
 	int			failures;		/* in a row */
 	TimestampTz retry_at;		/* not before that; 0: at once */
+	uint32		wishes_done;	/* snapshot: the newest of the pipeline's snapshot_wishes that it has nothing to do for */
 } ShmemWorker;
 
 typedef struct ShmemPipeline
@@ -58,8 +64,9 @@ typedef struct ShmemPipeline
 	Oid			database;		/* InvalidOid: free */
 	int32		pipeline_id;
 	Oid			owner;
-	ShmemWorker workers[SHMEM_WORKER_KINDS];
-	bool		snapshot_wanted;	/* tables wait for the snapshot worker */
+	ShmemWorker workers[SHMEM_WORKER_PLACES];
+	uint32		snapshot_wishes;	/* grows each time that there are tables to be copied */
+	TimestampTz snapshot_rows_at;	/* when the next row may be written, see max_rows_per_second */
 	bool		state_wanted;	/* the ingest worker shall write the pipeline's state again */
 	int			blocked_by;		/* pid of the backend that keeps workers out to the end of its transaction; 0 none */
 	int64		transactions;

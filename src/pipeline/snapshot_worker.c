@@ -5,11 +5,16 @@
  *	  that stream, then exits.
  *
  * NOTES
- *	  Runs beside the ingest worker, which asked for it; the ledger in
- *	  cdc_bridge.snapshot_chunk lets a new one go on where this one died.
+ *	  Several of them run beside the ingest worker, which asked for them; the
+ *	  ledger in cdc_bridge.snapshot_chunk shares the work out, and lets a new one
+ *	  go on where another died. One with nothing to do leaves, although others may
+ *	  be copying still: should one of these die, the same number comes back for
+ *	  what it left.
  *
- *	  The wish for this worker is taken back before the last look for work, not
- *	  after it: what comes up later is wished for again by whoever brought it up.
+ *	  max_rows_per_second is one bucket for all of them, in shared memory: the
+ *	  time at which the next row may be written. Each takes the time of its rows
+ *	  out of it, and waits until its turn has come; so what others do meanwhile
+ *	  does not matter, and what a worker that died had taken is only lost time.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -23,31 +28,65 @@
 
 #include "pipeline/worker.h"
 #include "snapshot/snapshot.h"
+#include "util/util_wait.h"
+
+typedef struct SnapshotWork
+{
+	Worker	   *worker;
+	int			rate;			/* rows per second; 0: no limit */
+} SnapshotWork;
 
 static void
 publish_table(void *arg, int32 table_id, int64 values_replaced)
 {
-	Worker	   *worker = arg;
+	const Worker *worker = ((SnapshotWork *) arg)->worker;
 	ShmemTableStat stat = {.values_replaced = values_replaced};
 
 	shmem_table_stat_add(worker->pipeline_id, table_id, &stat);
 }
 
-static void
-set_wanted(Worker *worker, bool wanted)
+/* Take the time that so many rows need at that rate out of the bucket; returns when the turn has come. */
+static TimestampTz
+reserve(Worker *worker, int64 rows, int rate, TimestampTz now)
 {
+	TimestampTz turn;
+
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
-	worker->slot->snapshot_wanted = wanted;
+	turn = Max(worker->slot->snapshot_rows_at, now);
+	worker->slot->snapshot_rows_at = turn + rows * USECS_PER_SEC / rate;
 	LWLockRelease(shmem->lock);
+	return turn;
 }
 
 static void
-snapshot_run(Worker *worker)
+throttle(void *arg, int64 rows)
+{
+	SnapshotWork *snapshot = arg;
+	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz turn;
+
+	if (snapshot->rate == 0)
+		return;
+	turn = reserve(snapshot->worker, rows, snapshot->rate, now);
+	while (now < turn)
+	{
+		worker_check_interrupts();
+		(void) util_wait(PGINVALID_SOCKET, TimestampDifferenceMilliseconds(now, turn) + 1, UTIL_WAIT_SNAPSHOT);
+		now = GetCurrentTimestamp();
+	}
+}
+
+static int
+option_int(const Worker *worker, const char *name)
+{
+	return util_option_int(&catalog_pipeline_options, name, catalog_pipeline_option(worker->pipeline, name));
+}
+
+/* The server that the copy must come from; NULL: the ingest worker has not begun. */
+static char *
+source_identity(const Worker *worker)
 {
 	CatalogPosition *position;
-	SnapshotCopy *copy;
-	SnapshotIndexer *indexer;
-	bool		last_look = false;
 	MemoryContext old;
 
 	StartTransactionCommand();
@@ -57,30 +96,57 @@ snapshot_run(Worker *worker)
 	MemoryContextSwitchTo(old);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
-	if (position == NULL)
-		return;					/* the ingest worker has not begun; it will ask again */
-
 	MemoryContextSwitchTo(worker->cxt);
+	return position != NULL ? position->identity : NULL;
+}
+
+static uint32
+read_wishes(const Worker *worker)
+{
+	uint32		wishes;
+
+	LWLockAcquire(shmem->lock, LW_SHARED);
+	wishes = worker->slot->snapshot_wishes;
+	LWLockRelease(shmem->lock);
+	return wishes;
+}
+
+static void
+snapshot_run(Worker *worker)
+{
+	SnapshotWork snapshot = {.worker = worker,.rate = option_int(worker, "max_rows_per_second")};
+	SnapshotHooks hooks = {.arg = &snapshot,.publish = publish_table,.throttle = throttle};
+	uint64		max_rows = option_int(worker, "snapshot_chunk_rows");
+	char	   *identity = source_identity(worker);
+	SnapshotCopy *copy;
+	SnapshotIndexer *indexer;
+	uint32		wishes;
+
+	if (identity == NULL)
+		return;					/* the ingest worker will ask again */
+
+	/* no chunk waits for more than a second's rows */
+	if (snapshot.rate > 0)
+		max_rows = Min(max_rows, (uint64) snapshot.rate);
+
 	pgstat_report_activity(STATE_RUNNING, psprintf("snapshot of pipeline %s", worker->pipeline->name));
-	copy = snapshot_create(worker->pipeline, worker->endpoint, position->identity, publish_table, worker);
+	copy = snapshot_create(worker->pipeline, worker->endpoint, worker->number, identity, max_rows, &hooks);
 	indexer = snapshot_index_create(worker->pipeline);
 	for (;;)
 	{
-		worker_check_interrupts();
-		if (snapshot_step(copy) || snapshot_index_step(indexer))
-		{
-			worker->slot->workers[SHMEM_SNAPSHOT].failures = 0;
-			if (last_look)
-				set_wanted(worker, true);
-			last_look = false;
-			continue;
-		}
-		if (last_look)
+		wishes = read_wishes(worker);	/* before the look: a later wish counts */
+		if (!snapshot_step(copy) && !snapshot_index_step(indexer))
 			break;
-		set_wanted(worker, false);
-		last_look = true;
+		worker_check_interrupts();
+		worker->place->failures = 0;
 	}
 	snapshot_destroy(copy);
+	if (worker->number > 1)
+		worker_drop_origin(worker);		/* there are few of them in a server */
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	worker->place->wishes_done = wishes;
+	LWLockRelease(shmem->lock);
 }
 
 void

@@ -40,12 +40,12 @@
 #define RETRY_FIRST_MS 500
 #define RETRY_MAX_MS 30000
 
-static const char *const kind_names[SHMEM_WORKER_KINDS] = {
+static const char *const kind_names[] = {
 	[SHMEM_INGEST] = "ingest",
 	[SHMEM_SNAPSHOT] = "snapshot",
 };
 
-static const char *const kind_functions[SHMEM_WORKER_KINDS] = {
+static const char *const kind_functions[] = {
 	[SHMEM_INGEST] = "cdc_ingest_main",
 	[SHMEM_SNAPSHOT] = "cdc_snapshot_main",
 };
@@ -56,16 +56,24 @@ typedef struct WorkerOrder
 	Oid			database;
 	int32		pipeline_id;
 	Oid			owner;
+	int			place;
 } WorkerOrder;
 
 StaticAssertDecl(sizeof(WorkerOrder) <= BGW_EXTRALEN, "WorkerOrder fits into bgw_extra");
 
+ShmemWorkerKind
+worker_kind(int place)
+{
+	return (ShmemWorkerKind) Min(place, SHMEM_SNAPSHOT);
+}
+
 bool
-worker_register(Oid database, int32 pipeline_id, Oid owner, ShmemWorkerKind kind,
+worker_register(Oid database, int32 pipeline_id, Oid owner, int place,
 				BackgroundWorkerHandle **handle)
 {
 	BackgroundWorker worker = {0};
-	WorkerOrder order = {.database = database,.pipeline_id = pipeline_id,.owner = owner};
+	ShmemWorkerKind kind = worker_kind(place);
+	WorkerOrder order = {.database = database,.pipeline_id = pipeline_id,.owner = owner,.place = place};
 
 	snprintf(worker.bgw_name, BGW_MAXLEN, "cdc_bridge %s worker for pipeline %d",
 			 kind_names[kind], pipeline_id);
@@ -133,7 +141,7 @@ wake_manager(Oid database)
  * somebody else has it, the database is blocked or the place is gone.
  */
 static void
-claim_slot(Worker *w)
+claim_slot(Worker *w, int index)
 {
 	ShmemPipeline *slot;
 	ShmemDatabase *database;
@@ -142,11 +150,12 @@ claim_slot(Worker *w)
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
 	database = shmem_database_slot(w->database, false);
 	slot = shmem_pipeline_slot(w->database, w->pipeline_id, false);
-	if (slot != NULL && slot->workers[w->kind].pid == 0 && slot->blocked_by == 0 &&
+	if (slot != NULL && slot->workers[index].pid == 0 && slot->blocked_by == 0 &&
 		(database == NULL || database->blocked_by == 0))
 	{
-		ShmemWorker *place = &slot->workers[w->kind];
+		ShmemWorker *place = &slot->workers[index];
 
+		w->place = place;
 		place->pid = MyProcPid;
 		place->latch = MyLatch;
 		place->leave_at = 0;
@@ -159,7 +168,7 @@ claim_slot(Worker *w)
 	if (!claimed)
 		proc_exit(0);
 	w->slot = slot;
-	worker_watch_leave(&slot->workers[w->kind].leave_at);
+	worker_watch_leave(&w->place->leave_at);
 }
 
 /* Give the place back. A death that nobody reported delays the next start when it came early. */
@@ -167,7 +176,7 @@ static void
 release_slot(int code, Datum arg)
 {
 	Worker	   *w = (Worker *) DatumGetPointer(arg);
-	ShmemWorker *place = &w->slot->workers[w->kind];
+	ShmemWorker *place = w->place;
 	TimestampTz now = GetCurrentTimestamp();
 
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
@@ -211,10 +220,17 @@ pin_settings(Worker *w)
 		SetConfigOption(settings[i].name, settings[i].value, PGC_SUSET, PGC_S_OVERRIDE);
 }
 
+static void
+origin_name(const Worker *w, char *name)
+{
+	snprintf(name, NAMEDATALEN, "cdc_%u_%d_%d", w->database, w->pipeline_id, (int) w->kind + w->number);
+}
+
 /*
  * Mark what this process writes with an origin of its own. Its LSN is never
  * set: progress stands in the position log, because an origin would also move
- * with a transaction that is rolled back (PostgreSQL 16 and later).
+ * with a transaction that is rolled back (PostgreSQL 16 and later). The server
+ * has room for few origins: workers that can be done without leave it to others.
  */
 static void
 set_up_origin(Worker *w)
@@ -222,13 +238,32 @@ set_up_origin(Worker *w)
 	char		name[NAMEDATALEN];
 	RepOriginId origin;
 
-	snprintf(name, sizeof(name), "cdc_%u_%d_%d", w->database, w->pipeline_id, (int) w->kind + 1);
+	origin_name(w, name);
+	if (w->number > 1 && !catalog_origin_has_room(name))
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("pipeline \"%s\" copies with fewer workers than it was given", w->pipeline->name),
+				 errdetail("There is no free replication origin for snapshot worker %d.", w->number),
+				 errhint("Increase \"%s\".", CDC_ORIGIN_LIMIT_SETTING)));
 	origin = replorigin_by_name(name, true);
 	if (origin == InvalidRepOriginId)
 		origin = replorigin_create(name);
 	cdc_replorigin_session_setup(origin);
 	replorigin_session_origin = origin;
 	replorigin_session_origin_lsn = InvalidXLogRecPtr;
+}
+
+void
+worker_drop_origin(Worker *w)
+{
+	char		name[NAMEDATALEN];
+
+	origin_name(w, name);
+	replorigin_session_origin = InvalidRepOriginId;
+	replorigin_session_reset();
+	StartTransactionCommand();
+	replorigin_drop_by_name(name, true, false);
+	CommitTransactionCommand();
 }
 
 /* Read what the worker works on; ends the process quietly when there is nothing to do any more. */
@@ -270,13 +305,20 @@ load_pipeline(Worker *w)
 	CommitTransactionCommand();
 }
 
+/* Is that only that there is no room for one more snapshot worker? Fewer do it too. */
+static bool
+lacks_room(const Worker *w, int sqlstate)
+{
+	return w->number > 1 && sqlstate == ERRCODE_CONFIGURATION_LIMIT_EXCEEDED;
+}
+
 /* Write down why the worker ends, and when to try again. */
 static void
 report_failure(Worker *w, const ErrorData *edata)
 {
 	UtilErrorInfo *info = util_error_info(edata);
 	UtilErrorClass error_class = util_error_class(info->sqlstate);
-	ShmemWorker *place = &w->slot->workers[w->kind];
+	ShmemWorker *place = w->place;
 	TimestampTz now = GetCurrentTimestamp();
 
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
@@ -286,6 +328,8 @@ report_failure(Worker *w, const ErrorData *edata)
 	place->retry_at = worker_retry_at(error_class, place->failures, now);
 	LWLockRelease(shmem->lock);
 
+	if (lacks_room(w, info->sqlstate))
+		return;
 	worker_write_failure(w->pipeline_id, w->kind,
 						 error_class == UTIL_ERROR_TRANSIENT || error_class == UTIL_ERROR_CONFIGURATION,
 						 info, &w->slot->durable);
@@ -339,12 +383,13 @@ worker_main(ShmemWorkerKind kind, WorkerRun run)
 	memcpy(&order, MyBgworkerEntry->bgw_extra, sizeof(order));
 	w = MemoryContextAllocZero(TopMemoryContext, sizeof(Worker));
 	w->kind = kind;
+	w->number = order.place - (int) kind + 1;
 	w->database = order.database;
 	w->pipeline_id = order.pipeline_id;
 	w->owner = order.owner;
 	w->cxt = AllocSetContextCreate(TopMemoryContext, "cdc worker", ALLOCSET_DEFAULT_SIZES);
 
-	claim_slot(w);
+	claim_slot(w, order.place);
 	before_shmem_exit(release_slot, PointerGetDatum(w));
 
 	BackgroundWorkerInitializeConnectionByOid(w->database, w->owner, CDC_BYPASS_ROLELOGINCHECK);
@@ -365,7 +410,9 @@ worker_main(ShmemWorkerKind kind, WorkerRun run)
 		error_context_stack = NULL;
 		edata = CopyErrorData();
 		FlushErrorState();
-		log_failure(edata);
+		/* no room for one more worker is said once */
+		if (!(lacks_room(w, edata->sqlerrcode) && w->place->failures > 0))
+			log_failure(edata);
 		AbortOutOfAnyTransaction();
 		RESUME_INTERRUPTS();
 

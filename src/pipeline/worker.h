@@ -27,6 +27,8 @@
 typedef struct Worker
 {
 	ShmemWorkerKind kind;
+	int			number;			/* of workers of one kind: 1, 2, ... */
+	ShmemWorker *place;
 	Oid			database;
 	int32		pipeline_id;
 	Oid			owner;
@@ -42,8 +44,11 @@ typedef void (*WorkerRun) (Worker *worker);
  * Ask the postmaster for a worker; false when there is no free slot (max_worker_processes).
  * The handle is palloc'd in CurrentMemoryContext.
  */
-extern bool worker_register(Oid database, int32 pipeline_id, Oid owner, ShmemWorkerKind kind,
+extern bool worker_register(Oid database, int32 pipeline_id, Oid owner, int place,
 							BackgroundWorkerHandle **handle);
+
+/* What stands at a place of a pipeline. */
+extern ShmemWorkerKind worker_kind(int place);
 
 /* Body of a worker's main function: everything above, then run. Does not return. */
 extern _Noreturn void worker_main(ShmemWorkerKind kind, WorkerRun run);
@@ -56,6 +61,9 @@ extern void worker_check_interrupts(void);
 
 /* Say where such a wish is noted. */
 extern void worker_watch_leave(const TimestampTz *at);
+
+/* Give the worker's replication origin back, when its work is done; it writes nothing afterwards. */
+extern void worker_drop_origin(Worker *worker);
 
 /* Time of the next attempt after "failures" failures in a row (1, 2, ...), with jitter. */
 extern TimestampTz worker_retry_at(UtilErrorClass error_class, int failures, TimestampTz now);

@@ -10,9 +10,10 @@
  *	  2. While a table is SNAPSHOT or CATCHUP the stream applies every change as
  *	     upsert or delete, and notes keys that it removed in snapshot_deleted
  *	     (apply/).
- *	  3. A chunk is read in one consistent SELECT into memory, then written with
- *	     its ledger row in one transaction under the table's ShareLock, leaving
- *	     out keys that are in the target or in snapshot_deleted.
+ *	  3. Chunks of a table are copied by several workers at once. Each is read in
+ *	     one consistent SELECT into memory, then written with its ledger row in one
+ *	     transaction under the table's ShareLock, leaving out keys that are in the
+ *	     target or in snapshot_deleted.
  *	  4. When all chunks are read, a status position is the high mark: CATCHUP.
  *	     When the stream has passed it: STREAMING.
  *
@@ -37,19 +38,30 @@
 extern void snapshot_prepare(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint,
 							 CatalogPositionLog *log);
 
+/* Is a pipeline to stop when its tables have been copied (option snapshot "only")? */
+extern bool snapshot_copies_only(const CatalogPipeline *pipeline);
+
 typedef struct SnapshotCopy SnapshotCopy;
 
-/* Values of a table that a policy changed are told after each chunk that has some. */
-typedef void (*SnapshotPublish) (void *arg, int32 table_id, int64 values_replaced);
-
-/* The snapshot worker's state: opens its own session when first needed. identity: server the copy must come from. */
-extern SnapshotCopy *snapshot_create(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint,
-								 const char *identity, SnapshotPublish publish, void *publish_arg);
+/* What the worker's process does for the copy. */
+typedef struct SnapshotHooks
+{
+	void	   *arg;
+	void		(*publish) (void *arg, int32 table_id, int64 values_replaced);	/* values that a policy changed */
+	void		(*throttle) (void *arg, int64 rows);	/* waits until so many rows may be written */
+} SnapshotHooks;
 
 /*
- * Copy one more chunk of one table that is in SNAPSHOT, or finish a table
- * (-> CATCHUP), in a transaction of its own. An error that is the table's own
- * stops the table. False when no table is in SNAPSHOT. Call outside a transaction.
+ * The state of snapshot worker number "worker" (1, 2, ...): opens its own session when first needed. identity: server the
+ * copy must come from. max_rows: of a chunk.
+ */
+extern SnapshotCopy *snapshot_create(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint, int worker,
+									 const char *identity, uint64 max_rows, const SnapshotHooks *hooks);
+
+/*
+ * Copy one more chunk, or a page of it, in a transaction of its own; finish tables
+ * whose chunks are all there (-> CATCHUP). An error that is a table's own stops the
+ * table. False when there is nothing to do for this worker. Call outside a transaction.
  */
 extern bool snapshot_step(SnapshotCopy *copy);
 

@@ -38,6 +38,7 @@
 #include "mysql/mysql_server.h"
 #include "schema/table.h"
 #include "snapshot/snapshot.h"
+#include "snapshot/snapshot_start.h"
 #include "util/util_wait.h"
 
 /* How long the start waits for XA transactions that were prepared before it, and how often it looks. */
@@ -54,6 +55,7 @@ typedef struct Candidate
 	CatalogTable table;
 	UtilErrorInfo *error;		/* why it is stopped; NULL: it is not */
 	bool		made;			/* the target is ours, it did not exist */
+	bool		keeps_rows;		/* see snapshot_start_keeps_rows */
 } Candidate;
 
 typedef struct Prepare
@@ -61,6 +63,7 @@ typedef struct Prepare
 	const CatalogPipeline *pipeline;
 	const MysqlServerInfo *info;
 	SchemaTypeOptions options;
+	SnapshotStart start;
 	CdcPosition position;		/* start mark */
 	char	   *gtids;
 	bool		has_snapshot_mark;
@@ -111,7 +114,7 @@ read_tables(Prepare *p, MysqlSession *session)
 		c->table.source_table = server_text(def->name);
 		c->table.target_schema = pstrdup(p->pipeline->target_schema ? p->pipeline->target_schema : c->table.source_schema);
 		c->table.target_table = c->table.source_table;
-		c->table.state = CATALOG_TABLE_SNAPSHOT;
+		c->table.state = snapshot_start_state(&p->start);
 		c->table.generation = 1;
 		c->table.row_estimate = def->row_estimate > PG_INT64_MAX ? PG_INT64_MAX : (int64) def->row_estimate;
 		p->candidates = lappend(p->candidates, c);
@@ -220,7 +223,7 @@ run(const char *sql)
 		elog(ERROR, "SPI_execute failed: %s", SPI_result_code_string(rc));
 }
 
-/* Make the target, or take the empty one that is there. Throws. */
+/* Make the target, or take the one that is there, as the pipeline's options say. Throws. */
 static void
 make_target(const Prepare *p, Candidate *c)
 {
@@ -230,6 +233,10 @@ make_target(const Prepare *p, Candidate *c)
 	bool		existed = OidIsValid(relid);
 	HeapRow    *row;
 
+	if (existed)
+		existed = snapshot_start_existing(&p->start, table, relid, c->def, &p->options.policies);
+	else
+		snapshot_start_missing(&p->start, table);
 	if (!existed)
 	{
 		MemoryContext cxt = CurrentMemoryContext;
@@ -253,11 +260,7 @@ make_target(const Prepare *p, Candidate *c)
 
 	/* opening checks rights, key and columns */
 	row = heap_row_open(relid, c->def, &p->options.policies);
-	if (existed && heap_target_has_rows(row->target))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("target table \"%s.%s\" exists and has rows", table->target_schema, table->target_table),
-				 errhint("Drop or empty the table, then use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+	c->keeps_rows = snapshot_start_keeps_rows(&p->start, table, row->target);
 	heap_row_close(row);
 	table->target = relid;
 	c->made = !existed;
@@ -410,7 +413,9 @@ write_down(Prepare *p, CatalogPositionLog *log)
 		catalog_table_insert(&c->table, c->error);
 		if (c->error == NULL)
 			snapshot_index_plan(p->pipeline, &c->table, c->def, &p->options, c->made);
-		else
+		if (c->error == NULL && c->keeps_rows)
+			catalog_deleted_keep_all(c->table.pipeline_id, c->table.table_id);
+		if (c->error != NULL)
 			ereport(LOG,
 					(errcode(c->error->sqlstate),
 					 errmsg("source table \"%s.%s\" of pipeline \"%s\" is stopped: %s",
@@ -442,6 +447,7 @@ snapshot_prepare(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint,
 
 	MemoryContextSwitchTo(cxt);
 	schema_options_read(pipeline, &p.options);
+	p.start = snapshot_start_read(pipeline);
 
 	session = mysql_session_open(endpoint); /* closed with cxt when something throws */
 	p.info = mysql_server_info(session);

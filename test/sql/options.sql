@@ -40,6 +40,12 @@ SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"
 SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"nul_bytes": "null"}');
 SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"nul_bytes": null}');
 SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"invalid_bytes": true}');
+-- the start of a pipeline
+SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"snapshot": "schema-only"}');
+SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"on_existing": null}');
+SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"snapshot_workers": 17}');
+SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"on_existing": "truncate", "snapshot": "never"}');
+\echo :LAST_ERROR_SQLSTATE
 SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '[]');
 SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"a": {"snapshot_chunk_rows": 5}}');
 SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}',

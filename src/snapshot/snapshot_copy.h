@@ -1,0 +1,146 @@
+/*-------------------------------------------------------------------------
+ *
+ * snapshot_copy.h
+ *	  What the files of the copy share: a worker's state, its chunks, its pages.
+ *
+ * NOTES
+ *	  snapshot_plan.c gets chunks and finishes tables, snapshot_read.c reads a
+ *	  chunk's rows into pages, snapshot_copy.c writes pages and decides what an
+ *	  error means.
+ *
+ *	  At any time a worker has at most two chunks: one whose page is in memory, to
+ *	  be written, and one that the source is sending. Both stand in the ledger as
+ *	  open under the worker's number, so a worker that dies, or gives up what it
+ *	  has in memory after an error, finds them there again.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_SNAPSHOT_COPY_H
+#define CDC_SNAPSHOT_COPY_H
+
+#include "postgres.h"
+
+#include "catalog/catalog.h"
+#include "chunk/chunk.h"
+#include "core/arena.h"
+#include "heap/heap_row.h"
+#include "mysql/mysql_session.h"
+#include "snapshot/snapshot.h"
+
+/* A table that is being copied. */
+typedef struct CopyTable
+{
+	MemoryContext cxt;
+	int32		table_id;
+	int32		generation;
+	Oid			target;
+	char	   *source_schema;
+	char	   *source_table;
+	CdcTableDef *def;
+	int		   *key;			/* columns of the key, in its order */
+	int			nkey;
+	uint64		limit;			/* rows to plan for the next chunk */
+	bool		careful;		/* look each row up, whatever the notes say */
+} CopyTable;
+
+/* A chunk of ours: keys behind lower up to upper, itself included. */
+typedef struct CopyChunk
+{
+	MemoryContext cxt;			/* holds it and its keys */
+	CopyTable  *table;
+	int32		chunk_no;
+	ChunkKey   *lower;			/* NULL: from the beginning */
+	ChunkKey   *upper;			/* NULL: to the end */
+} CopyChunk;
+
+/* One row in memory: lengths of its values, then the values with a NUL after each. */
+typedef struct PageRow
+{
+	const char **values;		/* NULL: SQL NULL */
+	uint32	   *lengths;
+} PageRow;
+
+/* The rows of a chunk, all of them. */
+typedef struct CopyPage
+{
+	MemoryContext cxt;
+	CopyChunk  *chunk;
+	PageRow    *rows;
+	int64		nrows;
+	int64		allocated;
+	int64		bytes;
+} CopyPage;
+
+struct SnapshotCopy
+{
+	MemoryContext cxt;
+	MemoryContext step_cxt;		/* reset at each step */
+	MemoryContext session_cxt;	/* the session's; a failed one goes with it */
+	int32		pipeline_id;
+	char	   *pipeline_name;
+	int			worker;			/* our number: 1, 2, ... */
+	const MysqlEndpoint *endpoint;
+	char	   *identity;
+	uint64		max_rows;		/* of a chunk */
+	SchemaTypeOptions types;
+	SnapshotHooks hooks;
+	MysqlSession *session;
+	MysqlServerInfo *info;
+
+	List	   *tables;			/* of CopyTable: those that are in use */
+	List	   *queue;			/* of QueueEntry: tables to look at, see snapshot_plan.c */
+	CopyTable  *current;		/* where the newest chunk was cut; NULL: none */
+	CopyTable  *at;				/* whose work is being done: an error may be its own */
+	CopyTable  *planning;		/* whose plan we have locked */
+
+	CopyChunk  *reading;		/* its rows are to come; NULL: none */
+	bool		sent;			/* the source was asked for them */
+	uint64		rows_asked;		/* LIMIT of the query */
+	uint64		rows_seen;		/* of the query's answer */
+	CopyPage   *page;			/* to be written; NULL: none */
+
+	bool		asking;			/* the source is being asked */
+	bool		writing;		/* rows are being written */
+	bool		unchecked;		/* without looking them up */
+	int64		row_no;			/* in the page, for error contexts; 0: none */
+	HeapRow    *row;			/* open while a page is written */
+	CdcArena	arena;
+};
+
+/* snapshot_copy.c */
+extern void snapshot_open_session(SnapshotCopy *copy);
+extern void snapshot_close_session(SnapshotCopy *copy); /* what it was sending is lost */
+extern bool snapshot_table_is_due(const SnapshotCopy *copy, const CopyTable *table);	/* in a transaction */
+
+/* snapshot_plan.c */
+
+/*
+ * Get a chunk to read into copy->reading: of the table that the newest one came
+ * from, else (same_table false) of any; finishes tables that it finds complete.
+ * False when there is none.
+ */
+extern bool snapshot_plan_next(SnapshotCopy *copy, bool same_table);
+
+/* Is nothing of the table left to be read or written? Then take it to CATCHUP. */
+extern void snapshot_plan_finish(SnapshotCopy *copy, CopyTable *table);
+
+/* End our chunk behind that key and make the rest of it another one, which is ours too; returns that. */
+extern CopyChunk *snapshot_plan_cut(SnapshotCopy *copy, CopyChunk *chunk, const char *const *values,
+									const uint32 *lengths);
+extern void snapshot_chunk_free(CopyChunk *chunk);
+
+/* Give up the plan's lock, after an error. */
+extern void snapshot_plan_unlock(SnapshotCopy *copy);
+
+/* snapshot_read.c */
+extern void snapshot_read_send(SnapshotCopy *copy);
+
+/* Read copy->reading into a page. When it is too large for one, copy->reading is the rest of it afterwards, else NULL. */
+extern CopyPage *snapshot_read_page(SnapshotCopy *copy);
+extern void snapshot_page_free(CopyPage *page);
+
+/* The source refused a query about a table: throw a better error when the table has changed. */
+extern void snapshot_explain_refusal(SnapshotCopy *copy, const CopyTable *table);
+
+#endif							/* CDC_SNAPSHOT_COPY_H */
