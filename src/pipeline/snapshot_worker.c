@@ -35,6 +35,7 @@ snapshot_run(Worker *worker)
 	CatalogPosition *position;
 	SnapshotCopy *copy;
 	MemoryContext old;
+	bool		done;
 
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
@@ -49,16 +50,26 @@ snapshot_run(Worker *worker)
 	MemoryContextSwitchTo(worker->cxt);
 	pgstat_report_activity(STATE_RUNNING, psprintf("snapshot of pipeline %s", worker->pipeline->name));
 	copy = snapshot_create(worker->pipeline, worker->endpoint, position->identity, publish_table, worker);
-	while (snapshot_step(copy))
+	do
 	{
-		worker_check_interrupts();
-		worker->slot->workers[SHMEM_SNAPSHOT].failures = 0;
-	}
-	snapshot_destroy(copy);
+		uint32		asked;
 
-	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
-	worker->slot->snapshot_wanted = false;
-	LWLockRelease(shmem->lock);
+		LWLockAcquire(shmem->lock, LW_SHARED);
+		asked = worker->slot->snapshot_asked;
+		LWLockRelease(shmem->lock);
+		while (snapshot_step(copy))
+		{
+			worker_check_interrupts();
+			worker->slot->workers[SHMEM_SNAPSHOT].failures = 0;
+		}
+		/* a table that joined meanwhile is seen by another look */
+		LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+		done = worker->slot->snapshot_asked == asked;
+		if (done)
+			worker->slot->snapshot_wanted = false;
+		LWLockRelease(shmem->lock);
+	} while (!done);
+	snapshot_destroy(copy);
 }
 
 void

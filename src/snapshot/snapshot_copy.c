@@ -39,12 +39,16 @@
 #include "mysql/mysql_text.h"
 #include "snapshot/snapshot.h"
 #include "util/util_arena.h"
+#include "util/util_wait.h"
 
 /* Most bytes of row text that one chunk holds. */
 #define CHUNK_MAX_BYTES (16 * 1024 * 1024)
 
 /* The first page of a table; later ones adapt to what rows turn out to be. */
 #define CHUNK_FIRST_BYTES (4 * 1024 * 1024)
+
+/* How soon the source is asked again whether it shows what lies before a table's join position. */
+#define JOIN_POLL_MS 50
 
 /* One row in memory: lengths of its values, then the values with a NUL after each. */
 typedef struct ChunkRow
@@ -241,7 +245,8 @@ choose_table(SnapshotCopy *copy)
 		CatalogChunk *last;
 		CopyTable  *table;
 
-		if (from->state != CATALOG_TABLE_SNAPSHOT)
+		/* one that joined a running stream may have to wait, see snapshot_join.c */
+		if (from->state != CATALOG_TABLE_SNAPSHOT || !from->chunks_allowed)
 			continue;
 
 		cxt = AllocSetContextCreate(copy->cxt, "cdc snapshot table", ALLOCSET_DEFAULT_SIZES);
@@ -673,6 +678,20 @@ copy_step(SnapshotCopy *copy)
 	finish_table(copy);
 }
 
+/* No table can be copied now: some may wait for the source to show what lies before they joined. */
+static bool
+await_joined(SnapshotCopy *copy)
+{
+	List	   *waiting = snapshot_join_waiting(copy->pipeline_id);
+
+	if (waiting == NIL)
+		return false;
+	open_session(copy);
+	if (!snapshot_join_allow(copy->pipeline_id, waiting, copy->session, copy->info))
+		(void) util_wait(PGINVALID_SOCKET, JOIN_POLL_MS, UTIL_WAIT_SOURCE_READ);
+	return true;
+}
+
 bool
 snapshot_step(SnapshotCopy *copy)
 {
@@ -682,9 +701,10 @@ snapshot_step(SnapshotCopy *copy)
 	MemoryContextReset(copy->step_cxt);
 	PG_TRY();
 	{
-		found = copy->table != NULL || choose_table(copy);
-		if (found)
+		if (copy->table != NULL || choose_table(copy))
 			copy_step(copy);
+		else
+			found = await_joined(copy);
 	}
 	PG_CATCH();
 	{
