@@ -48,8 +48,8 @@ CREATE TABLE cdc_bridge.pipeline_state
 	snapshot_mark_offset bigint,
 	snapshot_mark_gtids text,
 	-- How often the list of tables was changed or a new copy was asked for, and up to which of these the worker has come.
-	tables_asked integer NOT NULL,
-	tables_done integer NOT NULL
+	tables_asked integer NOT NULL DEFAULT 0,
+	tables_done integer NOT NULL DEFAULT 0
 );
 COMMENT ON TABLE cdc_bridge.pipeline_state IS 'whether a pipeline should run, the state its workers reached, the last error, and what every chunk of its snapshot has seen';
 
@@ -90,15 +90,15 @@ CREATE TABLE cdc_bridge.table_state
 	snapshot_started_at timestamptz,
 	snapshot_finished_at timestamptz,
 	-- A new copy was asked for and has not begun.
-	resync_wanted boolean NOT NULL,
+	resync_wanted boolean NOT NULL DEFAULT false,
 	-- While a new copy goes into a shadow (target): the table that it will be put in the place of; else 0.
-	swap_into oid NOT NULL,
+	swap_into oid NOT NULL DEFAULT 0,
 	-- Where a table joined a stream that was running: older transactions are not its own. NULL: there from the beginning.
 	join_file text,
 	join_offset bigint,
 	join_gtids text,
 	-- May chunks be read: does every SELECT see what lies before the join position?
-	chunks_allowed boolean NOT NULL,
+	chunks_allowed boolean NOT NULL DEFAULT true,
 	-- What every chunk has seen, as snapshot_mark_* of the pipeline.
 	mark_file text,
 	mark_offset bigint,
