@@ -136,12 +136,16 @@ check_tables_left(Ingest *ingest)
 	ingest->pending = pending;
 	ingest->left_over |= stopped > 0;
 	/* before they are all stopped for good, some may begin anew */
-	if (stopped == total && total > 0 && !ingest->join_due)
-		ereport(ERROR,
-				(errcode(CDC_ERRCODE_TABLE_CHANGED),
-				 errmsg("all tables of pipeline \"%s\" are stopped", ingest->worker->pipeline->name),
-				 errdetail_plural("It has %d table.", "It has %d tables.", total, total),
-				 errhint("pg_stat_cdc_table shows the reason of each.")));
+	if (stopped < total || total == 0 || ingest->join_due)
+		return;
+	/* so that a table that begins anew does not meet again what stopped it */
+	if (!IsTransactionState())
+		apply_flush(ingest->apply, true);
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_TABLE_CHANGED),
+			 errmsg("all tables of pipeline \"%s\" are stopped", ingest->worker->pipeline->name),
+			 errdetail_plural("It has %d table.", "It has %d tables.", total, total),
+			 errhint("pg_stat_cdc_table shows the reason of each.")));
 }
 
 /* Hand over what can be; outside a transaction. */
@@ -186,12 +190,13 @@ join(Ingest *ingest)
 	ingest->join_due = false;
 	/* tables that left must be forgotten before others come that may be called like them */
 	apply_reload_tables(ingest->apply);
-	if (!snapshot_join(ingest->worker->pipeline_id, ingest->worker->endpoint, durable))
-		return;
-	apply_reload_tables(ingest->apply);
+	if (snapshot_join(ingest->worker->pipeline_id, ingest->worker->endpoint, durable))
+	{
+		apply_reload_tables(ingest->apply);
+		ingest->said_state = false;
+	}
 	check_tables_left(ingest);
-	ingest->said_state = false;
-	if (ingest->pending > 0)
+	if (!ingest->said_state && ingest->pending > 0)
 		want_snapshot_worker(ingest);
 }
 

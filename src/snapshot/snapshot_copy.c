@@ -213,7 +213,7 @@ take_definition(SnapshotCopy *copy, Datum definition)
 				 errmsg("definition of source table \"%s.%s\" is missing",
 						table->source_schema, table->source_table),
 				 errdetail("The table's row in cdc_bridge.table_state has none."),
-				 errhint("Drop the target table, then use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+				 errhint("Use cdc_resync_table() to copy the table anew.")));
 
 	table->def = schema_def_from_jsonb(definition);
 	table->nkey = (int) table->def->nkey;
@@ -633,28 +633,35 @@ stop_table(SnapshotCopy *copy, ErrorData *edata)
 {
 	CopyTable  *table = copy->table;
 	UtilErrorInfo *info = util_error_info(edata);
+	CatalogTable *now;
+	bool		is_ours;
 
 	/* "Key (id)=(5) already exists" and "Failing row contains ..." would show values */
 	if (ERRCODE_TO_CATEGORY(info->sqlstate) == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
 		info->detail = NULL;
 	if (info->hint == NULL)
-		info->hint = "Mend the cause. Drop the target table, then use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.";
+		info->hint = "Mend the cause, then use cdc_resync_table() to copy the table anew.";
 
 	heap_transaction_begin();
 	catalog_lock_table(copy->pipeline_id, table->table_id, ShareLock);
 	PushActiveSnapshot(GetTransactionSnapshot());
-	catalog_table_set_stopped(copy->pipeline_id, table->table_id, NULL, info);
+	/* it may have begun anew, or left, since */
+	now = catalog_table_by_id(copy->pipeline_id, table->table_id);
+	is_ours = now != NULL && now->generation == table->generation;
+	if (is_ours)
+		catalog_table_set_stopped(copy->pipeline_id, table->table_id, NULL, info);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(copy->step_cxt);
 
-	ereport(LOG,
-			(errcode(info->sqlstate),
-			 errmsg("source table \"%s.%s\" of pipeline \"%s\" is stopped: %s",
-					table->source_schema, table->source_table, copy->pipeline_name, info->message),
-			 info->detail ? errdetail("%s", info->detail) : 0,
-			 errhint("%s", info->hint),
-			 info->context ? errcontext("%s", info->context) : 0));
+	if (is_ours)
+		ereport(LOG,
+				(errcode(info->sqlstate),
+				 errmsg("source table \"%s.%s\" of pipeline \"%s\" is stopped: %s",
+						table->source_schema, table->source_table, copy->pipeline_name, info->message),
+				 info->detail ? errdetail("%s", info->detail) : 0,
+				 errhint("%s", info->hint),
+				 info->context ? errcontext("%s", info->context) : 0));
 	forget_table(copy);
 }
 

@@ -188,7 +188,7 @@ void
 snapshot_make_shadow(const SnapshotPrepare *p, SnapshotCandidate *c)
 {
 	Oid			relid = c->table.swap_into;
-	Relation	rel = table_open(relid, ShareUpdateExclusiveLock);
+	Relation	rel = table_open(relid, RowExclusiveLock);
 	char	   *schema = get_namespace_name(RelationGetNamespace(rel));
 	char	   *name = psprintf("cdc_resync_%u", relid);
 	char	   *shadow_name = psprintf("%s", quote_qualified_identifier(schema, name));
@@ -207,7 +207,7 @@ snapshot_make_shadow(const SnapshotPrepare *p, SnapshotCandidate *c)
 	guc_level = NewGUCNestLevel();
 
 	shadow = make_new_heap(relid, rel->rd_rel->reltablespace, rel->rd_rel->relam,
-						   rel->rd_rel->relpersistence, ShareUpdateExclusiveLock);
+						   rel->rd_rel->relpersistence, RowExclusiveLock);
 	RenameRelationInternal(shadow, name, true, false);
 	CommandCounterIncrement();
 	shadow_rel = table_open(shadow, AccessExclusiveLock);

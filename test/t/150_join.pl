@@ -55,7 +55,7 @@ for my $round (1 .. 3)
 		if ($round > 1 && $pid)
 		{
 			$postgres->kill9_process($pid);
-			poll_until(sub { return $postgres->accepts_connections && ($postgres->try_psql('select 1'))[0] == 0 }, 60) or die "PostgreSQL did not come back\n";
+			$postgres->poll("select count(*) from pg_stat_activity where pid = $pid", '0', 60) or die "PostgreSQL did not come back\n";
 		}
 		note("round $round: added @some" . ($round > 1 && $pid ? ", killed a $kind worker" : ''));
 	}
@@ -124,6 +124,39 @@ like($pipeline->table_status('orders', 'last_error_hint'), qr/cdc_resync_table/,
 $postgres->psql('alter table shop.customer add column more int; alter table shop.orders add column more int');
 $postgres->psql(q{select cdc_resync_table('shop_in', 'shop.customer'); select cdc_resync_table('shop_in', 'shop.orders')});
 is_equal('stopped tables are copied anew');
+
+# 6. one that the user may not read stops alone, with the grant to run
+my $user = $source->user;
+$source->sql('create table shop.secret (id int primary key, v int)', 'insert into shop.secret values (1, 1)', "revoke select on *.* from '$user'\@'%'",
+	(map { "grant select on shop.$_ to '$user'\@'%'" } 'fresh', @tables), "grant insert on shop.secret to '$user'\@'%'");
+$postgres->psql(q{select cdc_add_table('shop_in', 'shop.secret')});
+$pipeline->wait_for_table_state('secret', 'stopped');
+like($pipeline->table_status('secret', 'last_error'), qr/does not let the user read table/, 'a table that may not be read stops');
+like($pipeline->table_status('secret', 'last_error_hint'), qr/GRANT SELECT ON `shop`.`secret` TO/, 'with the grant');
+is($postgres->psql(q{select count(*) from pg_stat_cdc_table where state = 'stopped'}), '1', 'and it alone');
+$source->sql("grant select on *.* to '$user'\@'%'");
+$postgres->psql(q{select cdc_resync_table('shop_in', 'shop.secret')});
+is_equal('granted and copied anew');
+
+# 7. a pipeline that failed because all its tables are stopped comes back
+$pipeline->stop->drop->drop_target;
+$pipeline->{tables} = '{shop.secret,shop.fresh}';
+$pipeline->start->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
+$source->sql('truncate shop.secret', 'truncate shop.fresh');
+$pipeline->wait_for_state('failed');
+$postgres->psql(q{select cdc_resync_table('shop_in', 'shop.*')});
+like($postgres->{messages}, qr/Its state is "failed"/, 'a notice says when');
+$source->sql('insert into shop.fresh values (100, 1)', 'insert into shop.secret values (100, 1)');
+$pipeline->start;
+is_equal('both are copied anew when it is started');
+is($postgres->psql('select count(*) from shop.fresh'), '1', 'they hold what the source has');
+
+# 8. the first run with a list that leaves tables out
+$pipeline->stop->drop->drop_target;
+$pipeline->{tables} = '{shop.*,!shop.hot_*,!shop.secret}';
+$pipeline->start;
+is_equal('a list that leaves tables out');
+is(mirrored(), join(' ', sort('fresh', grep { !/^hot_/ } @tables)), 'they are left out');
 unlike($postgres->log_text, qr/\b(TRAP|PANIC):/, 'no assertion failed, no panic');
 
 done_testing();
