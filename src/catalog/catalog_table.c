@@ -411,6 +411,7 @@ catalog_table_leave(int32 pipeline_id, int32 table_id)
 {
 	int32		keys[] = {pipeline_id, table_id};
 
+	catalog_lock_state(pipeline_id);
 	catalog_delete_rows(CATALOG_REL_PIPELINE_TABLE, 2, keys);
 }
 

@@ -81,6 +81,26 @@ read_wishes(int32 pipeline_id, CatalogPipeline **pipeline, int32 *asked, List **
 	return due;
 }
 
+/* Tables that the list no longer means leave too: it may have been changed while they joined. */
+static List *
+without_unwanted(const CatalogPipeline *pipeline, List *known, List **left)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, known)
+	{
+		CatalogTable *table = lfirst(lc);
+
+		if (mysql_patterns_match(pipeline->tables, source_text(table->source_schema),
+								 source_text(table->source_table), NULL))
+			result = lappend(result, table);
+		else
+			*left = lappend(*left, table);
+	}
+	return result;
+}
+
 /* A table that is to be copied anew becomes a candidate. */
 static void
 add_known(SnapshotPrepare *p, MysqlSession *session, const CatalogTable *table)
@@ -206,7 +226,7 @@ write_candidate(const SnapshotPrepare *p, SnapshotCandidate *c, const CatalogPos
 		table->definition = schema_def_to_jsonb(c->def);
 		table->row_estimate = c->def->row_estimate > PG_INT64_MAX ? PG_INT64_MAX : (int64) c->def->row_estimate;
 	}
-	/* no chunk worker takes it for a former one: wishes are counted, and never less than two copies are apart by one */
+	/* above all that were before, also of a table with the same number that left: wishes are counted */
 	table->generation = Max(table->generation, asked) + 1;
 	table->join_position = durable->position;
 	table->join_gtids = durable->gtids;
@@ -287,7 +307,10 @@ write_down(SnapshotPrepare *p, List *known, List *left, const CatalogPosition *d
 	}
 
 	foreach(lc, left)
+	{
+		catalog_table_leave(p->pipeline->id, ((CatalogTable *) lfirst(lc))->table_id);
 		catalog_table_forget(p->pipeline->id, ((CatalogTable *) lfirst(lc))->table_id);
+	}
 	foreach(lc, due)
 		write_candidate(p, lfirst(lc), durable, asked);
 	catalog_pipeline_set_tables_done(p->pipeline->id, asked);
@@ -315,6 +338,7 @@ snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, const CatalogPos
 	{
 		p.pipeline = pipeline;
 		p.is_joining = true;
+		known = without_unwanted(pipeline, known, &left);
 		schema_options_read(pipeline, &p.options);
 		ask_source(&p, endpoint, durable, known);
 		write_down(&p, known, left, durable, asked);

@@ -13,29 +13,36 @@ use CdcBridge::Source;
 use Test::More;
 
 my $mysql = ($ENV{CDC_SOURCE} // 'mariadb') eq 'mysql';
-my ($source, $enabled);
-if ($mysql)
+my ($source, $enabled, $postgres, $pipeline);
+
+# A source whose commits can be held, and a pipeline that streams another of its tables.
+sub begin
 {
-	$source = CdcBridge::Source->new;
-	$source->sql(q{install plugin rpl_semi_sync_source soname 'semisync_source.so'},
-		'set global rpl_semi_sync_source_wait_point = AFTER_SYNC',
-		'set global rpl_semi_sync_source_wait_no_replica = ON',
-		'set global rpl_semi_sync_source_timeout = 3600000');
-	$enabled = 'rpl_semi_sync_source_enabled';
-	# MySQL lists prepared transactions only for who may end them
-	$source->dbh->do(sprintf("grant xa_recover_admin on *.* to '%s'\@'%%'", $source->user));
+	my (@args) = @_;
+	if ($mysql)
+	{
+		$source = CdcBridge::Source->new(args => \@args);
+		$source->sql(q{install plugin rpl_semi_sync_source soname 'semisync_source.so'},
+			'set global rpl_semi_sync_source_wait_point = AFTER_SYNC',
+			'set global rpl_semi_sync_source_wait_no_replica = ON',
+			'set global rpl_semi_sync_source_timeout = 3600000');
+		$enabled = 'rpl_semi_sync_source_enabled';
+		# MySQL lists prepared transactions only for who may end them; a mark without GTIDs needs the other
+		$source->dbh->do(sprintf("grant xa_recover_admin, backup_admin on *.* to '%s'\@'%%'", $source->user));
+	}
+	else
+	{
+		$source = CdcBridge::Source->new(args => [
+			'--rpl-semi-sync-master-wait-point=AFTER_SYNC', '--rpl-semi-sync-master-wait-no-slave=ON', '--rpl-semi-sync-master-timeout=3600000', @args]);
+		$enabled = 'rpl_semi_sync_master_enabled';
+	}
+	$postgres = CdcBridge::Postgres->new;
+	$source->sql('create database shop', 'create table shop.other (id int primary key, v varchar(20) not null)', q{insert into shop.other values (1, 'x')},
+		'create table shop.t (id int primary key, v varchar(20) not null)', 'insert into shop.t values ' . join(', ', map { "($_, 'old')" } 1 .. 2000));
+	$pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, tables => '{shop.other}', options => '{"snapshot_chunk_rows": 500}')->setup;
+	$pipeline->start->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
+	return;
 }
-else
-{
-	$source = CdcBridge::Source->new(args => [
-		'--rpl-semi-sync-master-wait-point=AFTER_SYNC', '--rpl-semi-sync-master-wait-no-slave=ON', '--rpl-semi-sync-master-timeout=3600000']);
-	$enabled = 'rpl_semi_sync_master_enabled';
-}
-my $postgres = CdcBridge::Postgres->new;
-$source->sql('create database shop', 'create table shop.other (id int primary key, v varchar(20) not null)', q{insert into shop.other values (1, 'x')},
-	'create table shop.t (id int primary key, v varchar(20) not null)', 'insert into shop.t values ' . join(', ', map { "($_, 'old')" } 1 .. 2000));
-my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, tables => '{shop.other}', options => '{"snapshot_chunk_rows": 500}')->setup;
-$pipeline->start->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
 
 # Run STATEMENTS as one transaction in a process of its own; it hangs in its commit until release.
 sub hold
@@ -67,29 +74,45 @@ sub release
 sub state_of { my ($column) = @_; return $postgres->psql("select $column from cdc_bridge.table_state join cdc_bridge.pipeline_table using (pipeline_id, table_id) where source_table = 't'"); }
 my $copied = q{select coalesce(max(chunks), 0) > 0 from pg_stat_cdc_snapshot where source_table = 't'};
 
-for my $round ([ 'joins', "select cdc_add_table('shop_in', 'shop.t')" ], [ 'is copied anew', "select cdc_resync_table('shop_in', 'shop.t')" ])
+sub hold_and_join
 {
-	my ($what, $statement) = @$round;
-	$source->sql('delete from shop.t where id > 2000', 'replace into shop.t values ' . join(', ', map { "($_, 'old')" } 1 .. 2000));
-	$pipeline->wait_for_catchup;
-	my $held = hold(q{update shop.t set v = 'new' where id between 10 and 20}, 'delete from shop.t where id = 500', q{insert into shop.t values (3000, 'new')},
-		'update shop.t set id = 4000 where id = 700');
-	is($source->query_value('select v from shop.t where id = 10'), 'old', 'the held transaction is in the log and not visible');
-	$pipeline->wait_for_catchup;
-	my ($file, $offset) = $source->binlog_position;
-	my $anew = $what eq 'joins' ? 0 : 1;
-	my $generation = $anew ? state_of('generation') : 0;
-	$postgres->psql($statement);
-	ok($postgres->poll(q{select tables_asked = tables_done from cdc_bridge.pipeline_state}), 'it is taken up');
-	is(state_of("join_file || ':' || join_offset"), "$file:$offset", "a table $what behind the held transaction");
-	isnt(state_of('generation'), $generation, 'as a copy of its own');
-	ok(!$postgres->poll($copied, 't', 3), 'no chunk is read while it cannot be seen');
-	is(state_of('state'), 'snapshot', 'the table waits');
-	release($held);
-	$pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
-	is($pipeline->table_status('t', 'state'), 'streaming', 'then it goes on') or diag($pipeline->describe);
-	$pipeline->is_same("a table that $what while a transaction is held", 't', 'other');
+	for my $round ([ 'joins', "select cdc_add_table('shop_in', 'shop.t')" ], [ 'is copied anew', "select cdc_resync_table('shop_in', 'shop.t')" ])
+	{
+		my ($what, $statement) = @$round;
+		$source->sql('delete from shop.t where id > 2000', 'replace into shop.t values ' . join(', ', map { "($_, 'old')" } 1 .. 2000));
+		$pipeline->wait_for_catchup;
+		my $held = hold(q{update shop.t set v = 'new' where id between 10 and 20}, 'delete from shop.t where id = 500', q{insert into shop.t values (3000, 'new')},
+			'update shop.t set id = 4000 where id = 700');
+		is($source->query_value('select v from shop.t where id = 10'), 'old', 'the held transaction is in the log and not visible');
+		$pipeline->wait_for_catchup;
+		my ($file, $offset) = $source->binlog_position;
+		my $anew = $what eq 'joins' ? 0 : 1;
+		my $generation = $anew ? state_of('generation') : 0;
+		$postgres->psql($statement);
+		ok($postgres->poll(q{select tables_asked = tables_done from cdc_bridge.pipeline_state}), 'it is taken up');
+		is(state_of("join_file || ':' || join_offset"), "$file:$offset", "a table $what behind the held transaction");
+		isnt(state_of('generation'), $generation, 'as a copy of its own');
+		ok(!$postgres->poll($copied, 't', 3), 'no chunk is read while it cannot be seen');
+		is(state_of('state'), 'snapshot', 'the table waits');
+		release($held);
+		$pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
+		is($pipeline->table_status('t', 'state'), 'streaming', 'then it goes on') or diag($pipeline->describe);
+		$pipeline->is_same("a table that $what while a transaction is held", 't', 'other');
+	}
+	return;
 }
+
+# without GTIDs the marks are positions
+if ($mysql)
+{
+	begin('--gtid-mode=OFF', '--enforce-gtid-consistency=OFF', '--performance-schema=ON');
+	hold_and_join();
+	$pipeline->drop;
+	$postgres->stop;
+	$source->stop;
+}
+begin();
+hold_and_join();
 
 # XA: prepared before the table joins, committed right after; the copy waits for it and brings its rows
 sub leave { $postgres->psql(q{select cdc_remove_table('shop_in', 'shop.t')}); $pipeline->wait_for_state('streaming'); $postgres->psql('drop table shop.t'); return; }
