@@ -49,7 +49,9 @@ CREATE TABLE cdc_bridge.pipeline_state
 	snapshot_mark_gtids text,
 	-- How often the list of tables was changed or a new copy was asked for, and up to which of these the worker has come.
 	tables_asked integer NOT NULL DEFAULT 0,
-	tables_done integer NOT NULL DEFAULT 0
+	tables_done integer NOT NULL DEFAULT 0,
+	-- Highest number of a table that has left: none is used again, counters are kept by it.
+	last_left integer NOT NULL DEFAULT 0
 );
 COMMENT ON TABLE cdc_bridge.pipeline_state IS 'whether a pipeline should run, the state its workers reached, the last error, and what every chunk of its snapshot has seen';
 

@@ -34,6 +34,7 @@ typedef struct ApplyTable
 	CdcTableDef *def;			/* declared; NULL when the table stopped before it had one */
 	CdcPosition stop_position;	/* STOPPED: unknown means "nothing more at all" */
 	CdcPosition join_position;	/* changes of transactions that start before it are not applied; unknown: all are */
+	bool		join_is_past;	/* the durable position is at or behind it, so these cannot come any more */
 
 	/* how columns of the source's current description map to def's */
 	MemoryContext match_cxt;
@@ -151,7 +152,10 @@ extern List *apply_table_find_named(Apply *apply, const char *schema, const char
 /* Do changes at that position (of the transaction's start) no longer count for the table? */
 extern bool apply_table_is_stopped(const ApplyTable *table, const CdcPosition *position);
 
-/* Do changes at that position not count yet, because the table joined later? */
+/* Does that position lie before the one where the table joined? */
+extern bool apply_table_joined_after(const ApplyTable *table, const CdcPosition *position);
+
+/* Do changes at that position of the stream not count yet, because the table joins later? */
 extern bool apply_table_joins_later(const ApplyTable *table, const CdcPosition *position);
 
 /* Map the columns of an event's table description; throws when it differs from the declared one. */

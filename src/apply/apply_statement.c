@@ -257,7 +257,7 @@ stop_tables_joined_since(Apply *apply, const CdcEvent *event, const DdlStatement
 		{
 			ApplyTable *table = lfirst(lc);
 
-			if (apply_table_joins_later(table, &prepared) && misses_prepared(apply, table, event))
+			if (apply_table_joined_after(table, &prepared) && misses_prepared(apply, table, event))
 				stops = lappend(stops,
 								apply_stop_make(table, CDC_ERRCODE_UNSUPPORTED_EVENT,
 												psprintf("XA transaction %s was prepared before source table \"%s.%s\" joined",

@@ -85,6 +85,7 @@ has_upper(const char *text)
 static void
 take_table(Apply *apply, const CatalogTable *from)
 {
+	const CdcPosition *durable = &catalog_position_log_current(apply->log)->position;
 	char	   *schema = source_text(from->source_schema);
 	char	   *name = source_text(from->source_table);
 	char		key[NAME_KEY_MAX];
@@ -132,6 +133,7 @@ take_table(Apply *apply, const CatalogTable *from)
 	table->state = from->state;
 	table->target = from->target;
 	table->join_position = from->join_position;
+	table->join_is_past = cdc_position_is_known(durable) && !apply_table_joined_after(table, durable);
 	table->seen = true;
 
 	if (has_upper(table->schema) || has_upper(table->name))
@@ -215,13 +217,19 @@ apply_table_is_stopped(const ApplyTable *table, const CdcPosition *position)
 }
 
 bool
-apply_table_joins_later(const ApplyTable *table, const CdcPosition *position)
+apply_table_joined_after(const ApplyTable *table, const CdcPosition *position)
 {
 	int			order;
 
 	/* without an order the log was renamed since, so this comes later */
 	return cdc_position_is_known(&table->join_position) && cdc_position_is_known(position) &&
 		cdc_position_compare(position, &table->join_position, &order) && order < 0;
+}
+
+bool
+apply_table_joins_later(const ApplyTable *table, const CdcPosition *position)
+{
+	return !table->join_is_past && apply_table_joined_after(table, position);
 }
 
 bool

@@ -70,7 +70,8 @@ enum
 	Anum_pipeline_state_snapshot_mark_gtids,
 	Anum_pipeline_state_tables_asked,
 	Anum_pipeline_state_tables_done,
-	Natts_pipeline_state = Anum_pipeline_state_tables_done
+	Anum_pipeline_state_last_left,
+	Natts_pipeline_state = Anum_pipeline_state_last_left
 };
 
 enum

@@ -224,6 +224,8 @@ insert_state_row(int32 pipeline_id, bool enabled)
 	nulls[Anum_pipeline_state_tables_asked - 1] = false;
 	values[Anum_pipeline_state_tables_done - 1] = Int32GetDatum(0);
 	nulls[Anum_pipeline_state_tables_done - 1] = false;
+	values[Anum_pipeline_state_last_left - 1] = Int32GetDatum(0);
+	nulls[Anum_pipeline_state_last_left - 1] = false;
 
 	rel = table_open(catalog_relation_oid(CATALOG_REL_PIPELINE_STATE), RowExclusiveLock);
 	catalog_tuple_insert(rel, values, nulls);

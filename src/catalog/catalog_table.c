@@ -191,13 +191,51 @@ last_id_in(CatalogRelation which, int32 pipeline_id)
 	return result;
 }
 
-/* Highest table_id of a pipeline, those of tables that have left included; 0 when it has no tables. */
+/* Highest number of a table that has left for good. */
+static int32
+last_left(int32 pipeline_id)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+	int32		result = 0;
+
+	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE_STATE, AccessShareLock, 1, &pipeline_id);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple))
+		result = catalog_get_int32(tuple, RelationGetDescr(scan.rel), Anum_pipeline_state_last_left);
+	catalog_scan_end(&scan);
+	return result;
+}
+
+static void
+note_left(int32 pipeline_id, int32 table_id)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+	Datum		values[Natts_pipeline_state] = {0};
+	bool		nulls[Natts_pipeline_state] = {0};
+	bool		replaces[Natts_pipeline_state] = {0};
+
+	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE_STATE, RowExclusiveLock, 1, &pipeline_id);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple) &&
+		catalog_get_int32(tuple, RelationGetDescr(scan.rel), Anum_pipeline_state_last_left) < table_id)
+	{
+		values[Anum_pipeline_state_last_left - 1] = Int32GetDatum(table_id);
+		replaces[Anum_pipeline_state_last_left - 1] = true;
+		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
+	}
+	catalog_scan_end(&scan);
+}
+
+/* Highest table_id that a pipeline has used; 0 when it had no tables yet. */
 static int32
 last_table_id(int32 pipeline_id)
 {
 	StaticAssertStmt((int) Anum_pipeline_table_table_id == (int) Anum_table_state_table_id, "same column");
-	return Max(last_id_in(CATALOG_REL_PIPELINE_TABLE, pipeline_id),
-			   last_id_in(CATALOG_REL_TABLE_STATE, pipeline_id));
+	return Max(last_left(pipeline_id),
+			   Max(last_id_in(CATALOG_REL_PIPELINE_TABLE, pipeline_id),
+				   last_id_in(CATALOG_REL_TABLE_STATE, pipeline_id)));
 }
 
 static void
@@ -423,6 +461,7 @@ catalog_table_forget(int32 pipeline_id, int32 table_id)
 	catalog_lock_state(pipeline_id);
 	delete_snapshot_rows(pipeline_id, table_id);
 	catalog_delete_rows(CATALOG_REL_TABLE_STATE, 2, keys);
+	note_left(pipeline_id, table_id);
 }
 
 bool

@@ -226,7 +226,7 @@ write_candidate(const SnapshotPrepare *p, SnapshotCandidate *c, const CatalogPos
 		table->definition = schema_def_to_jsonb(c->def);
 		table->row_estimate = c->def->row_estimate > PG_INT64_MAX ? PG_INT64_MAX : (int64) c->def->row_estimate;
 	}
-	/* above all that were before, also of a table with the same number that left: wishes are counted */
+	/* above all that were before: wishes are counted */
 	table->generation = Max(table->generation, asked) + 1;
 	table->join_position = durable->position;
 	table->join_gtids = durable->gtids;

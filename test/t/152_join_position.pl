@@ -160,4 +160,22 @@ $pipeline->wait_for_catchup;
 is($pipeline->table_status('t', 'state'), 'streaming', 'XA ROLLBACK does no harm');
 $pipeline->is_same('equal', 't', 'other');
 
+# A stream that comes again from before the table joined: what is older than the table is not its own.
+leave();
+my ($file, $offset) = $source->binlog_position;
+$source->sql(q{update shop.t set v = 'before'}, q{update shop.other set v = 'before'});
+$pipeline->wait_for_catchup;
+$postgres->psql(q{select cdc_add_table('shop_in', 'shop.t')});
+$pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
+$source->sql(q{update shop.t set v = 'after' where id = 1});
+$pipeline->wait_for_catchup->stop;
+my $before = $pipeline->table_status('other', 'updates');
+is($pipeline->table_status('t', 'updates'), '1', 'one change since it joined');
+my $id = $pipeline->status('pipeline_id');
+$postgres->psql(join(';', map { qq{update cdc_bridge.position_${id}_$_ set file = '$file', "offset" = $offset, file_created = null} } 1, 2));
+$pipeline->start->wait_for_state('streaming')->wait_for_catchup;
+ok($postgres->poll(qq{select updates > $before from pg_stat_cdc_table where source_table = 'other'}), 'the stream came again from further back');
+is($pipeline->table_status('t', 'updates'), '2', 'the table took again what came after it joined, and nothing before');
+$pipeline->is_same('equal', 't', 'other');
+
 done_testing();
