@@ -12,8 +12,9 @@
  *	  which are built anew, views, grants, foreign keys and triggers. Catalog row
  *	  and swap are committed together.
  *
- *	  What the shadow does not have are row triggers: a table with such that would
- *	  fire is refused, because its rows would not be what they are elsewhere.
+ *	  What the shadow does not have are row triggers and the bounds of a partition:
+ *	  a table with triggers that would fire, or a partition, is refused, because
+ *	  its rows would not be what they are elsewhere.
  *
  *	  The swap needs the table for itself. It waits for that a moment only, since
  *	  whoever comes later waits behind us, and comes back later; meanwhile the
@@ -70,10 +71,16 @@ run(const char *sql)
 		elog(ERROR, "SPI_execute failed: %s", SPI_result_code_string(rc));
 }
 
-/* Row triggers that would fire here, as they do when rows are written to the table itself. */
+/* What would not happen to rows that come by way of a shadow: row triggers that fire, and a partition's bounds. */
 static void
-refuse_triggers(Relation rel)
+refuse_unfit(Relation rel)
 {
+	if (rel->rd_rel->relispartition)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("table \"%s\" cannot be copied anew beside its rows", RelationGetRelationName(rel)),
+				 errdetail("It is a partition, and its bounds would not be checked for the rows of a copy that is put in its place."),
+				 errhint("Empty the table with TRUNCATE, or detach it, then use cdc_resync_table().")));
 	for (int i = 0; rel->trigdesc != NULL && i < rel->trigdesc->numtriggers; i++)
 	{
 		const Trigger *trigger = &rel->trigdesc->triggers[i];
@@ -199,7 +206,7 @@ snapshot_make_shadow(const SnapshotPrepare *p, SnapshotCandidate *c)
 	Oid			shadow;
 	Relation	shadow_rel;
 
-	refuse_triggers(rel);
+	refuse_unfit(rel);
 
 	/* what is made belongs to the table's owner, as do the expressions in it */
 	GetUserIdAndSecContext(&me, &sec_context);

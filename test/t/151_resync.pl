@@ -242,6 +242,14 @@ is($postgres->psql('select count(*), sum(v) from shop.odd'), '2|3', 'the old row
 $postgres->psql('alter table shop.odd drop constraint odd_v');
 resync('odd');
 is_equal('mended');
+# a partition: its bounds would not be checked
+$postgres->psql(q{create table shop.parts (id int not null, v int) partition by range (id); alter table shop.parts attach partition shop.odd for values from (0) to (1000)});
+resync('odd');
+$pipeline->wait_for_table_state('odd', 'stopped');
+like($pipeline->table_status('odd', 'last_error_detail'), qr/^It is a partition/, 'a partition is refused');
+$postgres->psql('alter table shop.parts detach partition shop.odd');
+resync('odd');
+is_equal('detached and copied anew');
 # a unique index that the new rows do not fit
 $source->sql('update shop.odd set v = id');
 $pipeline->wait_for_catchup;
