@@ -2,7 +2,8 @@
  *
  * api_stat.c
  *	  The functions behind pg_stat_cdc_pipeline, pg_stat_cdc_table,
- *	  pg_stat_cdc_snapshot and cdc_bridge.position.
+ *	  pg_stat_cdc_snapshot, pg_stat_cdc_index, cdc_dead_letters and
+ *	  cdc_bridge.position.
  *
  * NOTES
  *	  Each row joins what stands in tables (definition, state, durable position)
@@ -24,6 +25,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
@@ -33,7 +35,9 @@
 
 PG_FUNCTION_INFO_V1(cdc_stat_pipeline);
 PG_FUNCTION_INFO_V1(cdc_stat_table);
+PG_FUNCTION_INFO_V1(cdc_stat_index);
 PG_FUNCTION_INFO_V1(cdc_stat_position);
+PG_FUNCTION_INFO_V1(cdc_stat_dead_letter);
 
 #define BAR_WIDTH 20
 #define ROW_MAX 40
@@ -295,6 +299,9 @@ put_table(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline, const CatalogT
 	put_int64(&row, stat.deletes);
 	put_int64(&row, stat.conflicts);
 	put_int64(&row, stat.values_replaced);
+	put_int64(&row, stat.dead_letters);
+	put_text(&row, stat.tier_is_known ? heap_tier_name(stat.tier) : NULL);
+	put_datum(&row, BoolGetDatum(stat.collapsed), !stat.tier_is_known);
 	put_int64(&row, rows_copied);
 	put_time(&row, stat.last_change_at);
 	put_text(&row, has_stop ? stop : NULL);
@@ -325,6 +332,57 @@ cdc_stat_table(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
+static void
+put_index(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline, const CatalogTable *table, const CatalogIndex *index)
+{
+	Row			row = {0};
+
+	put_text(&row, pipeline->name);
+	put_text(&row, table->source_schema);
+	put_text(&row, table->source_table);
+	put_text(&row, index->source_index);
+	put_text(&row, table->target_schema);
+	put_text(&row, table->target_table);
+	put_text(&row, index->target_index);
+	put_datum(&row, BoolGetDatum(index->is_unique), false);
+	put_text(&row, catalog_index_state_name(index->state));
+	put_text(&row, index->reason);
+	put_text(&row, index->statement);
+	put_time(&row, index->started_at);
+	put_time(&row, index->finished_at);
+	put_error(&row, &index->last_error);
+	put_row(rsinfo, &row);
+}
+
+Datum
+cdc_stat_index(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ListCell   *lc;
+
+	InitMaterializedSRF(fcinfo, 0);
+	foreach(lc, visible_pipelines())
+	{
+		const CatalogPipeline *pipeline = lfirst(lc);
+		List	   *tables = catalog_table_list(pipeline->id);
+		ListCell   *table = list_head(tables);
+		ListCell   *lc2;
+
+		/* both lists are in the order of table_id */
+		foreach(lc2, catalog_index_list(pipeline->id))
+		{
+			const CatalogIndex *index = lfirst(lc2);
+
+			CHECK_FOR_INTERRUPTS();
+			while (table != NULL && ((CatalogTable *) lfirst(table))->table_id < index->table_id)
+				table = lnext(tables, table);
+			if (table != NULL && ((CatalogTable *) lfirst(table))->table_id == index->table_id)
+				put_index(rsinfo, pipeline, lfirst(table), index);
+		}
+	}
+	return (Datum) 0;
+}
+
 Datum
 cdc_stat_position(PG_FUNCTION_ARGS)
 {
@@ -348,6 +406,46 @@ cdc_stat_position(PG_FUNCTION_ARGS)
 		put_time(&row, position->committed_at);
 		put_time(&row, position->position.born == 0 ? 0 : time_t_to_timestamptz((pg_time_t) position->position.born));
 		put_row(rsinfo, &row);
+	}
+	return (Datum) 0;
+}
+
+/* A dead letter holds values of rows: it is for those who may act for the owner, not for whoever may watch. */
+Datum
+cdc_stat_dead_letter(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ListCell   *lc;
+
+	InitMaterializedSRF(fcinfo, 0);
+	foreach(lc, visible_pipelines())
+	{
+		const CatalogPipeline *pipeline = lfirst(lc);
+		ListCell   *lc2;
+
+		if (!has_privs_of_role(GetUserId(), pipeline->owner))
+			continue;
+		foreach(lc2, catalog_dead_letter_list(pipeline->id))
+		{
+			const CatalogDeadLetter *letter = lfirst(lc2);
+			const CatalogTable *table = catalog_table_by_id(pipeline->id, letter->table_id);
+			Row			row = {0};
+
+			CHECK_FOR_INTERRUPTS();
+			put_text(&row, pipeline->name);
+			put_int64(&row, letter->id);
+			put_text(&row, table != NULL ? table->source_schema : NULL);
+			put_text(&row, table != NULL ? table->source_table : NULL);
+			put_position(&row, &letter->position);
+			put_text(&row, letter->gtid_text);
+			put_int64(&row, letter->action);
+			put_text(&row, letter->operation);
+			put_datum(&row, letter->before, letter->before == (Datum) 0);
+			put_datum(&row, letter->after, letter->after == (Datum) 0);
+			put_error(&row, &letter->shown_error);
+			put_time(&row, letter->created_at);
+			put_row(rsinfo, &row);
+		}
 	}
 	return (Datum) 0;
 }

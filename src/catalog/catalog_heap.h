@@ -33,10 +33,12 @@ typedef enum CatalogRelation
 	CATALOG_REL_TABLE_STATE,
 	CATALOG_REL_SNAPSHOT_CHUNK,
 	CATALOG_REL_SNAPSHOT_DELETED,
-	CATALOG_REL_PREPARED_XID
+	CATALOG_REL_PREPARED_XID,
+	CATALOG_REL_DEAD_LETTER,
+	CATALOG_REL_TARGET_INDEX
 } CatalogRelation;
 
-#define CATALOG_RELATIONS 7
+#define CATALOG_RELATIONS 9
 
 /* Column numbers, as in the install script. */
 enum
@@ -146,6 +148,49 @@ enum
 	Anum_prepared_xid_xid,
 	Anum_prepared_xid_position,
 	Natts_prepared_xid = Anum_prepared_xid_position
+};
+
+enum
+{
+	Anum_dead_letter_pipeline_id = 1,
+	Anum_dead_letter_id,
+	Anum_dead_letter_table_id,
+	Anum_dead_letter_file,
+	Anum_dead_letter_offset,
+	Anum_dead_letter_gtid,
+	Anum_dead_letter_action,
+	Anum_dead_letter_operation,
+	Anum_dead_letter_before,
+	Anum_dead_letter_after,
+	Anum_dead_letter_error,
+	Anum_dead_letter_error_sqlstate,
+	Anum_dead_letter_error_detail,
+	Anum_dead_letter_error_hint,
+	Anum_dead_letter_created_at,
+	Natts_dead_letter = Anum_dead_letter_created_at
+};
+
+/* Next number of a sequence in schema cdc_bridge. */
+extern int64 catalog_next_id(const char *sequence);
+
+enum
+{
+	Anum_target_index_pipeline_id = 1,
+	Anum_target_index_table_id,
+	Anum_target_index_index_no,
+	Anum_target_index_source_index,
+	Anum_target_index_is_unique,
+	Anum_target_index_target_index,
+	Anum_target_index_statement,
+	Anum_target_index_state,
+	Anum_target_index_reason,
+	Anum_target_index_last_error,
+	Anum_target_index_last_error_sqlstate,
+	Anum_target_index_last_error_detail,
+	Anum_target_index_last_error_hint,
+	Anum_target_index_started_at,
+	Anum_target_index_finished_at,
+	Natts_target_index = Anum_target_index_finished_at
 };
 
 /* OID of the table; throws when the extension is not in this database. */

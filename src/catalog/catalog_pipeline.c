@@ -20,7 +20,6 @@
 #include "access/table.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
-#include "commands/sequence.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -191,20 +190,6 @@ catalog_pipeline_list(void)
 	return result;
 }
 
-/*
- * Take the number of a new pipeline. The worker of nextval() that checks no
- * rights, since the caller has none on the sequence.
- */
-static int32
-next_pipeline_id(void)
-{
-	Oid			sequence = get_relname_relid("pipeline_id_seq", catalog_namespace_oid());
-
-	if (!OidIsValid(sequence))
-		elog(ERROR, "sequence cdc_bridge.pipeline_id_seq is missing");
-	return (int32) nextval_internal(sequence, false);
-}
-
 static void
 insert_state_row(int32 pipeline_id, bool enabled)
 {
@@ -242,7 +227,7 @@ catalog_pipeline_insert(const CatalogPipeline *pipeline)
 {
 	Datum		values[Natts_pipeline] = {0};
 	bool		nulls[Natts_pipeline] = {0};
-	int32		id = next_pipeline_id();
+	int32		id = (int32) catalog_next_id("pipeline_id_seq");
 	Relation	rel;
 
 	values[Anum_pipeline_id - 1] = Int32GetDatum(id);
@@ -289,6 +274,8 @@ catalog_pipeline_delete(const CatalogPipeline *pipeline)
 
 	drop_shadows(id);
 	catalog_lock_state(id);
+	catalog_delete_rows(CATALOG_REL_DEAD_LETTER, 1, &id);
+	catalog_delete_rows(CATALOG_REL_TARGET_INDEX, 1, &id);
 	catalog_delete_rows(CATALOG_REL_PREPARED_XID, 1, &id);
 	catalog_delete_rows(CATALOG_REL_SNAPSHOT_DELETED, 1, &id);
 	catalog_delete_rows(CATALOG_REL_SNAPSHOT_CHUNK, 1, &id);
@@ -301,7 +288,7 @@ catalog_pipeline_delete(const CatalogPipeline *pipeline)
 
 /*
  * Say that a pipeline should run, or should not. Enabling forgets the last
- * error, claims the pipeline for this database, and completes one that came
+ * error, lets indexes that failed be tried again, claims the pipeline for this database, and completes one that came
  * from a dump (see NOTES).
  */
 void
@@ -336,8 +323,11 @@ catalog_pipeline_set_enabled(int32 pipeline_id, bool enabled)
 	}
 	catalog_scan_end(&scan);
 
+	if (found && enabled)
+		catalog_index_retry(pipeline_id);
 	if (!found && enabled)
 	{
+		catalog_delete_rows(CATALOG_REL_TARGET_INDEX, 1, &pipeline_id);
 		catalog_delete_rows(CATALOG_REL_TABLE_STATE, 1, &pipeline_id);
 		catalog_delete_rows(CATALOG_REL_PIPELINE_TABLE, 1, &pipeline_id);
 		insert_state_row(pipeline_id, true);

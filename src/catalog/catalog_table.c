@@ -460,6 +460,7 @@ catalog_table_forget(int32 pipeline_id, int32 table_id)
 
 	catalog_lock_state(pipeline_id);
 	delete_snapshot_rows(pipeline_id, table_id);
+	catalog_delete_rows(CATALOG_REL_TARGET_INDEX, 2, keys);
 	catalog_delete_rows(CATALOG_REL_TABLE_STATE, 2, keys);
 	note_left(pipeline_id, table_id);
 }

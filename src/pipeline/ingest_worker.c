@@ -61,6 +61,10 @@ publish_table(void *arg, int32 table_id, const ApplyTableStats *delta)
 		.deletes = delta->deletes,
 		.conflicts = delta->conflicts,
 		.values_replaced = delta->values_replaced,
+		.dead_letters = delta->dead_letters,
+		.tier_is_known = true,
+		.tier = delta->tier,
+		.collapsed = delta->is_collapsed,
 		.last_change_at = GetCurrentTimestamp(),
 	};
 
@@ -99,7 +103,6 @@ want_snapshot_worker(Ingest *ingest)
 {
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
 	ingest->worker->slot->snapshot_wanted = true;
-	ingest->worker->slot->snapshot_asked++;
 	LWLockRelease(shmem->lock);
 	shmem_wake_database(MyDatabaseId);
 }
@@ -167,6 +170,8 @@ hand_over(Ingest *ingest, TimestampTz now)
 	check_tables_left(ingest);
 	if (ingest->pending == 0)
 		say_state(ingest);
+	if (n > 0 && snapshot_index_is_due(ingest->worker->pipeline_id))
+		want_snapshot_worker(ingest);
 }
 
 /*
@@ -233,7 +238,8 @@ follow(Ingest *ingest)
 				return;
 			if (!apply_flush_due(ingest->apply))
 				continue;
-			apply_flush(ingest->apply, false);
+			if (apply_flush(ingest->apply, false) == APPLY_REWIND)
+				return;
 			now = GetCurrentTimestamp();
 			ingest->event_at = now;
 		}
@@ -242,9 +248,12 @@ follow(Ingest *ingest)
 			now = GetCurrentTimestamp();
 			if (!wait)
 				ingest->event_at = now;
-			apply_flush(ingest->apply, ingest->pending > 0);
+			if (apply_flush(ingest->apply, ingest->pending > 0) == APPLY_REWIND)
+				return;
 			if (!apply_in_transaction(ingest->apply))
 				ingest->idle_at = now;
+			if (wait && !IsTransactionState())
+				(void) pgstat_report_stat(true);	/* what a commit shortly before had to keep back */
 			wait = true;
 		}
 
@@ -299,7 +308,7 @@ ingest_run(Worker *worker)
 	ingest.apply = apply_create(worker->pipeline, ingest.log, publish_table, &ingest);
 	join(&ingest);
 	check_tables_left(&ingest);
-	if (ingest.pending > 0)
+	if (ingest.pending > 0 || snapshot_index_is_due(worker->pipeline_id))
 		want_snapshot_worker(&ingest);
 
 	stream_cxt = AllocSetContextCreate(worker->cxt, "cdc stream", ALLOCSET_DEFAULT_SIZES);

@@ -60,7 +60,6 @@ typedef struct ShmemPipeline
 	Oid			owner;
 	ShmemWorker workers[SHMEM_WORKER_KINDS];
 	bool		snapshot_wanted;	/* tables wait for the snapshot worker */
-	uint32		snapshot_asked; /* grows each time that is said */
 	bool		join_wanted;	/* tables want to join, leave or be copied anew: for the ingest worker */
 	bool		state_wanted;	/* the ingest worker shall write the pipeline's state again */
 	int			blocked_by;		/* pid of the backend that keeps workers out to the end of its transaction; 0 none */

@@ -242,6 +242,9 @@ write_candidate(const SnapshotPrepare *p, SnapshotCandidate *c, const CatalogPos
 		snapshot_log_stopped(p, c);
 		return;
 	}
+	/* a table that keeps its place keeps its indexes, and the plan of those to come */
+	if (!c->is_known || c->made)
+		snapshot_index_plan(p->pipeline, table, c->def, &p->options, c->made);
 	cdc_position_format(&table->join_position, position);
 	ereport(LOG,
 			(c->is_known

@@ -287,6 +287,7 @@ snapshot_make_target(const SnapshotPrepare *p, SnapshotCandidate *c)
 				 errhint("Drop or empty the table, then use cdc_resync_table().")));
 	heap_row_close(row);
 	table->target = relid;
+	c->made = !existed;
 }
 
 UtilErrorInfo *
@@ -440,7 +441,9 @@ write_down(SnapshotPrepare *p, CatalogPositionLog *log)
 
 		c->table.definition = schema_def_to_jsonb(c->def);
 		catalog_table_insert(&c->table, c->error);
-		if (c->error != NULL)
+		if (c->error == NULL)
+			snapshot_index_plan(p->pipeline, &c->table, c->def, &p->options, c->made);
+		else
 			snapshot_log_stopped(p, c);
 	}
 	if (p->has_snapshot_mark)

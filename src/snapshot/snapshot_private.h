@@ -22,6 +22,7 @@ typedef struct SnapshotCandidate
 	CatalogTable table;
 	bool		is_known;		/* it has its rows in the catalog, and is to be copied anew */
 	UtilErrorInfo *error;		/* why it is stopped; NULL: it is not */
+	bool		made;			/* the target is ours, it did not exist */
 } SnapshotCandidate;
 
 typedef struct SnapshotPrepare

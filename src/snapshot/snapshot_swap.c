@@ -75,6 +75,12 @@ run(const char *sql)
 static void
 refuse_unfit(Relation rel)
 {
+	if (rel->rd_rel->relkind != RELKIND_RELATION)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("table \"%s\" cannot be copied anew beside its rows", RelationGetRelationName(rel)),
+				 errdetail("It is not a plain table, so that nothing can be put in its place."),
+				 errhint("Empty the table, then use cdc_resync_table().")));
 	if (rel->rd_rel->relispartition)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -184,6 +190,8 @@ make_key(Relation rel, Oid shadow)
 		}
 		ReleaseSysCache(tuple);
 	}
+	if (stmt->indexParams == NIL)
+		return;					/* a target may have none */
 	stmt->relation = makeRangeVar(get_namespace_name(RelationGetNamespace(rel)), get_rel_name(shadow), -1);
 	stmt->accessMethod = "btree";
 	stmt->unique = stmt->primary = stmt->isconstraint = stmt->transformed = true;
