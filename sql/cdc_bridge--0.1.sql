@@ -46,7 +46,12 @@ CREATE TABLE cdc_bridge.pipeline_state
 	-- The second mark of the first run, between its end and the first chunk; NULL: none that can be relied upon.
 	snapshot_mark_file text,
 	snapshot_mark_offset bigint,
-	snapshot_mark_gtids text
+	snapshot_mark_gtids text,
+	-- How often the list of tables was changed or a new copy was asked for, and up to which of these the worker has come.
+	tables_asked integer NOT NULL DEFAULT 0,
+	tables_done integer NOT NULL DEFAULT 0,
+	-- Highest number of a table that has left: none is used again, counters are kept by it.
+	last_left integer NOT NULL DEFAULT 0
 );
 COMMENT ON TABLE cdc_bridge.pipeline_state IS 'whether a pipeline should run, the state its workers reached, the last error, and what every chunk of its snapshot has seen';
 
@@ -86,6 +91,20 @@ CREATE TABLE cdc_bridge.table_state
 	last_error_at timestamptz,
 	snapshot_started_at timestamptz,
 	snapshot_finished_at timestamptz,
+	-- A new copy was asked for and has not begun.
+	resync_wanted boolean NOT NULL DEFAULT false,
+	-- While a new copy goes into a shadow (target): the table that it will be put in the place of; else 0.
+	swap_into oid NOT NULL DEFAULT 0,
+	-- Where a table joined a stream that was running: older transactions are not its own. NULL: there from the beginning.
+	join_file text,
+	join_offset bigint,
+	join_gtids text,
+	-- May chunks be read: does every SELECT see what lies before the join position?
+	chunks_allowed boolean NOT NULL DEFAULT true,
+	-- What every chunk has seen, as snapshot_mark_* of the pipeline.
+	mark_file text,
+	mark_offset bigint,
+	mark_gtids text,
 	CONSTRAINT table_state_pkey PRIMARY KEY (pipeline_id, table_id)
 );
 COMMENT ON TABLE cdc_bridge.table_state IS 'state of each table of a pipeline, its declared definition, its marks and why it stopped';
@@ -218,6 +237,27 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'cdc_stop_pipeline';
 COMMENT ON FUNCTION @extschema@.cdc_stop_pipeline(text) IS 'stop a pipeline; it goes on from the same position when started again';
 REVOKE ALL ON FUNCTION @extschema@.cdc_stop_pipeline(text) FROM PUBLIC;
+
+CREATE FUNCTION @extschema@.cdc_add_table(pipeline text, "table" text)
+RETURNS void
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'cdc_add_table';
+COMMENT ON FUNCTION @extschema@.cdc_add_table(text, text) IS 'let a table, or those that fit a pattern, join a pipeline';
+REVOKE ALL ON FUNCTION @extschema@.cdc_add_table(text, text) FROM PUBLIC;
+
+CREATE FUNCTION @extschema@.cdc_remove_table(pipeline text, "table" text)
+RETURNS void
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'cdc_remove_table';
+COMMENT ON FUNCTION @extschema@.cdc_remove_table(text, text) IS 'let a table, or those of a pattern, leave a pipeline; the target tables stay';
+REVOKE ALL ON FUNCTION @extschema@.cdc_remove_table(text, text) FROM PUBLIC;
+
+CREATE FUNCTION @extschema@.cdc_resync_table(pipeline text, "table" text)
+RETURNS void
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'cdc_resync_table';
+COMMENT ON FUNCTION @extschema@.cdc_resync_table(text, text) IS 'copy a table of a pipeline anew, stopped or not';
+REVOKE ALL ON FUNCTION @extschema@.cdc_resync_table(text, text) FROM PUBLIC;
 
 CREATE FUNCTION @extschema@.cdc_drop_pipeline(pipeline text)
 RETURNS void

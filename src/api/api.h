@@ -10,6 +10,7 @@
 #define CDC_API_H
 
 #include "postgres.h"
+#include "fmgr.h"
 
 #include "catalog/catalog.h"
 
@@ -20,6 +21,18 @@ extern bool api_may_see(const CatalogPipeline *pipeline);
 
 /* ereport(ERROR) that there is no such pipeline; hint may be NULL. */
 extern _Noreturn void api_no_pipeline(const char *name, const char *hint);
+
+/*
+ * The pipeline that argument 0 names, which the caller must own: locked against being dropped, and as it is then.
+ * Throws when there is none.
+ */
+extern CatalogPipeline *api_lock_pipeline(FunctionCallInfo fcinfo);
+
+/* Throws when it is no pattern "schema.table", or one that leaves tables out ('!') where that makes no sense. */
+extern void api_check_table_pattern(const char *pattern, bool may_exclude);
+
+/* Throws when the owner could not make tables where those of that pattern go, as far as that is known. */
+extern void api_check_pattern_target(const CatalogPipeline *pipeline, const char *pattern);
 
 /* in api_check.c */
 

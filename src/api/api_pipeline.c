@@ -193,30 +193,46 @@ pattern_schema(const char *pattern, bool *valid)
 	return *valid && !is_wild ? buf.data : NULL;
 }
 
+void
+api_check_table_pattern(const char *pattern, bool may_exclude)
+{
+	bool		excludes = pattern != NULL && pattern[0] == '!';
+	bool		valid = false;
+
+	if (pattern != NULL)
+		(void) pattern_schema(excludes ? pattern + 1 : pattern, &valid);
+	if (!valid)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 pattern != NULL ? errmsg("invalid table pattern \"%s\"", pattern)
+				 : errmsg("table pattern must not be null"),
+				 errdetail("A pattern has the form schema.table; * stands for any characters, ? for one."),
+				 errhint("For all tables of schema shop use '{shop.*}'.")));
+	if (excludes && !may_exclude)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("pattern \"%s\" leaves tables out", pattern),
+				 errhint("To leave a table out, use cdc_remove_table() with its name.")));
+}
+
 static void
 check_tables(const CatalogPipeline *def)
 {
+	bool		any = false;
 	ListCell   *lc;
 
-	if (def->tables == NIL)
+	foreach(lc, def->tables)
+	{
+		const char *pattern = lfirst(lc);
+
+		api_check_table_pattern(pattern, true);
+		any |= pattern[0] != '!';
+	}
+	if (!any)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("pipeline \"%s\" has no tables", def->name),
 				 errhint("Give \"tables\", a list of patterns like '{shop.*}' or '{shop.orders,shop.items}'.")));
-	foreach(lc, def->tables)
-	{
-		bool		valid = false;
-
-		if (lfirst(lc) != NULL)
-			(void) pattern_schema(lfirst(lc), &valid);
-		if (!valid)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 lfirst(lc) != NULL ? errmsg("invalid table pattern \"%s\"", (char *) lfirst(lc))
-					 : errmsg("table pattern must not be null"),
-					 errdetail("A pattern has the form schema.table; * stands for any characters, ? for one."),
-					 errhint("For all tables of schema shop use '{shop.*}'.")));
-	}
 }
 
 /* Could the owner make tables in that schema, or make the schema? */
@@ -253,6 +269,18 @@ check_target(const CatalogPipeline *def, const char *schema)
 					   quote_identifier(GetUserNameFromId(def->owner, false)))));
 }
 
+void
+api_check_pattern_target(const CatalogPipeline *pipeline, const char *pattern)
+{
+	bool		valid;
+	char	   *schema = pattern_schema(pattern, &valid);
+
+	if (pipeline->target_schema != NULL)
+		check_target(pipeline, pipeline->target_schema);
+	else if (schema != NULL)
+		check_target(pipeline, schema);
+}
+
 /* Where the tables will go, as far as that is known before anybody has asked the source. */
 static void
 check_targets(const CatalogPipeline *def)
@@ -266,11 +294,10 @@ check_targets(const CatalogPipeline *def)
 	}
 	foreach(lc, def->tables)
 	{
-		bool		valid;
-		char	   *schema = pattern_schema(lfirst(lc), &valid);
+		const char *pattern = lfirst(lc);
 
-		if (schema != NULL)
-			check_target(def, schema);
+		if (pattern[0] != '!')
+			api_check_pattern_target(def, pattern);
 	}
 }
 
@@ -337,6 +364,17 @@ lock_for_change(const char *name)
 	check_owner(pipeline);
 	catalog_lock_pipeline(pipeline->id, ShareLock, false);
 	return catalog_pipeline_by_id(pipeline->id);
+}
+
+CatalogPipeline *
+api_lock_pipeline(FunctionCallInfo fcinfo)
+{
+	char	   *name = name_arg(fcinfo);
+	CatalogPipeline *pipeline = lock_for_change(name);
+
+	if (pipeline == NULL)
+		api_no_pipeline(name, NULL);
+	return pipeline;
 }
 
 static void

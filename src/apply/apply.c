@@ -485,7 +485,8 @@ wanted_table(Apply *apply, const CdcChange *change)
 		apply->last_def = change->table;
 		apply->last_table = table;
 	}
-	if (table == NULL || apply_table_is_stopped(table, &apply->txn_start))
+	if (table == NULL || apply_table_is_stopped(table, &apply->txn_start) ||
+		apply_table_joins_later(table, &apply->txn_start))
 		return NULL;
 	return table;
 }

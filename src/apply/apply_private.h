@@ -35,6 +35,8 @@ typedef struct ApplyTable
 	Oid			target;
 	CdcTableDef *def;			/* declared; NULL when the table stopped before it had one */
 	CdcPosition stop_position;	/* STOPPED: unknown means "nothing more at all" */
+	CdcPosition join_position;	/* changes of transactions that start before it are not applied; unknown: all are */
+	bool		join_is_past;	/* the durable position is at or behind it, so these cannot come any more */
 
 	/* how columns of the source's current description map to def's */
 	MemoryContext match_cxt;
@@ -50,6 +52,7 @@ typedef struct ApplyTable
 	uint64		touched;		/* number of the source transaction that last changed it here */
 	ApplyTableStats delta;		/* since the last flush */
 	bool		in_dirty;		/* is in Apply.dirty */
+	bool		seen;			/* was in the catalog when the tables were last read */
 } ApplyTable;
 
 struct Apply
@@ -130,7 +133,7 @@ typedef struct ApplyStop
 
 /* What can be done about a stopped table today. */
 #define APPLY_HINT_ANEW \
-	"Drop the target table, then use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew."
+	"Use cdc_resync_table() to copy the table anew."
 
 /* ---- apply.c ---- */
 
@@ -173,6 +176,12 @@ extern List *apply_table_find_named(Apply *apply, const char *schema, const char
 
 /* Do changes at that position (of the transaction's start) no longer count for the table? */
 extern bool apply_table_is_stopped(const ApplyTable *table, const CdcPosition *position);
+
+/* Does that position lie before the one where the table joined? */
+extern bool apply_table_joined_after(const ApplyTable *table, const CdcPosition *position);
+
+/* Do changes at that position of the stream not count yet, because the table joins later? */
+extern bool apply_table_joins_later(const ApplyTable *table, const CdcPosition *position);
 
 /* Map the columns of an event's table description; throws when it differs from the declared one. */
 extern void apply_table_match(ApplyTable *table, CdcTableDef *event);

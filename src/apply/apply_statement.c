@@ -19,6 +19,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "utils/snapmgr.h"
 
 #include "apply/apply_private.h"
@@ -174,24 +175,102 @@ throw_unattributed(Apply *apply, const DdlStatement *statement, const char *posi
 			 errhint("Run SET GLOBAL binlog_format = 'ROW' on the source and reconnect its clients. Then drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
 }
 
-/* Had the source committed that statement, which is no part of a transaction, when the snapshot mark was read? */
+/* Had the source committed that statement when the mark was read? There is no mark when it is unknown and gtids is NULL. */
+static bool
+is_in_mark(const CdcEvent *event, const CdcPosition *mark, const char *gtids)
+{
+	CdcGtidSet *set;
+	int			order;
+
+	if (cdc_position_is_known(mark))
+		return cdc_position_is_known(&event->position) &&
+			cdc_position_compare(&event->position, mark, &order) && order <= 0;
+	if (gtids == NULL)
+		return false;
+
+	set = util_gtid_set_create(CDC_GTID_MYSQL, util_context_allocator(CurrentMemoryContext));
+	util_gtid_set_add_text(set, gtids);
+	return cdc_gtid_set_contains(set, &event->gtid);
+}
+
+/* The same for the pipeline's snapshot mark and a statement that is no part of a transaction. */
 static bool
 is_in_snapshot(Apply *apply, const CdcEvent *event)
 {
 	CdcPosition mark;
 	char	   *gtids;
-	CdcGtidSet *set;
-	int			order;
 
-	if (apply->in_txn || !catalog_pipeline_get_snapshot_mark(apply->pipeline_id, &mark, &gtids))
+	return !apply->in_txn &&
+		catalog_pipeline_get_snapshot_mark(apply->pipeline_id, &mark, &gtids) &&
+		is_in_mark(event, &mark, gtids);
+}
+
+/* Must a table stop because of an XA COMMIT of what was prepared before it joined? */
+static bool
+misses_prepared(Apply *apply, const ApplyTable *table, const CdcEvent *event)
+{
+	CatalogTable *now = catalog_table_by_id(apply->pipeline_id, table->table_id);
+
+	if (now == NULL || now->state == CATALOG_TABLE_STOPPED ||
+		catalog_table_pass_xa(apply->pipeline_id, table->table_id, &event->position))
 		return false;
-	if (cdc_position_is_known(&mark))
-		return cdc_position_is_known(&event->position) &&
-			cdc_position_compare(&event->position, &mark, &order) && order <= 0;
+	/* read again: chunks may have been allowed just now */
+	now = catalog_table_by_id(apply->pipeline_id, table->table_id);
+	return now != NULL && !is_in_mark(event, &now->mark, now->mark_gtids);
+}
 
-	set = util_gtid_set_create(CDC_GTID_MYSQL, util_context_allocator(CurrentMemoryContext));
-	util_gtid_set_add_text(set, gtids);
-	return cdc_gtid_set_contains(set, &event->gtid);
+/*
+ * An XA transaction that was prepared under this pipeline's eyes is committed.
+ * Tables that joined between the two have only what their chunks saw. Runs in a
+ * transaction of its own: it takes the state's lock.
+ */
+static void
+stop_tables_joined_since(Apply *apply, const CdcEvent *event, const DdlStatement *statement, const char *position)
+{
+	const CdcPosition *at = cdc_position_is_known(&apply->streamed) ? &apply->streamed : &event->position;
+	CdcPosition prepared;
+	char	   *text;
+	List	   *joined = NIL;
+	List	   *stops = NIL;
+	ListCell   *lc;
+
+	foreach(lc, apply->tables)
+	{
+		const ApplyTable *table = lfirst(lc);
+
+		if (cdc_position_is_known(&table->join_position) && !apply_table_is_stopped(table, at) &&
+			!apply_table_joins_later(table, at))
+			joined = lappend(joined, lfirst(lc));
+	}
+	if (joined == NIL)
+		return;
+
+	if (apply->open)
+		apply_commit(apply);
+	heap_transaction_begin();
+	MemoryContextSwitchTo(apply->change_cxt);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	text = catalog_prepared_position(apply->pipeline_id, statement->xid);
+	if (text != NULL && cdc_position_parse(text, &prepared))
+	{
+		foreach(lc, joined)
+		{
+			ApplyTable *table = lfirst(lc);
+
+			if (apply_table_joined_after(table, &prepared) && misses_prepared(apply, table, event))
+				stops = lappend(stops,
+								apply_stop_make(table, CDC_ERRCODE_UNSUPPORTED_EVENT,
+												psprintf("XA transaction %s was prepared before source table \"%s.%s\" joined",
+														 statement->xid, table->schema, table->name),
+												psprintf("It was committed at %s; rows that it changed may be missing here.", position),
+												NULL));
+		}
+	}
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(apply->change_cxt);
+	if (stops != NIL)
+		(void) apply_stop(apply, stops, at);
 }
 
 /*
@@ -204,6 +283,9 @@ static void
 finish_prepared(Apply *apply, const CdcEvent *event, const DdlStatement *statement, const char *position)
 {
 	bool		harmless;
+
+	if (statement->kind == DDL_XA_COMMIT && !apply->in_txn)
+		stop_tables_joined_since(apply, event, statement, position);
 
 	apply_begin(apply);
 	PushActiveSnapshot(GetTransactionSnapshot());
@@ -271,7 +353,7 @@ apply_statement(Apply *apply, const CdcEvent *event)
 	{
 		ApplyTable *table = lfirst(lc);
 
-		if (!apply_table_is_stopped(table, at))
+		if (!apply_table_is_stopped(table, at) && !apply_table_joins_later(table, at))
 			stops = lappend(stops, make_stop(table, &statement, position));
 	}
 	return stops != NIL ? apply_stop(apply, stops, at) : APPLY_OK;

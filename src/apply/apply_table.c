@@ -85,6 +85,7 @@ has_upper(const char *text)
 static void
 take_table(Apply *apply, const CatalogTable *from)
 {
+	const CdcPosition *durable = &catalog_position_log_current(apply->log)->position;
 	char	   *schema = source_text(from->source_schema);
 	char	   *name = source_text(from->source_table);
 	char		key[NAME_KEY_MAX];
@@ -131,9 +132,34 @@ take_table(Apply *apply, const CatalogTable *from)
 	table->generation = from->generation;
 	table->state = from->state;
 	table->target = from->target;
+	table->join_position = from->join_position;
+	table->join_is_past = cdc_position_is_known(durable) && !apply_table_joined_after(table, durable);
+	table->seen = true;
 
 	if (has_upper(table->schema) || has_upper(table->name))
 		apply->fold_names = false;
+}
+
+/* Forget tables that have left the pipeline. */
+static void
+forget_left(Apply *apply)
+{
+	ListCell   *lc;
+
+	foreach(lc, apply->tables)
+	{
+		ApplyTable *table = lfirst(lc);
+		char		key[NAME_KEY_MAX];
+
+		if (table->seen)
+			continue;
+		(void) make_key(key, table->schema, table->name);
+		(void) hash_search(apply->by_name, key, HASH_REMOVE, NULL);
+		apply->tables = foreach_delete_current(apply->tables, lc);
+		MemoryContextDelete(table->cxt);
+	}
+	apply->last_def = NULL;
+	apply->last_table = NULL;
 }
 
 void
@@ -146,8 +172,11 @@ apply_tables_load(Apply *apply)
 	heap_transaction_begin();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	apply->fold_names = true;
+	foreach(lc, apply->tables)
+		((ApplyTable *) lfirst(lc))->seen = false;
 	foreach(lc, catalog_table_list(apply->pipeline_id))
 		take_table(apply, lfirst(lc));
+	forget_left(apply);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(caller);
@@ -188,14 +217,29 @@ apply_table_is_stopped(const ApplyTable *table, const CdcPosition *position)
 }
 
 bool
+apply_table_joined_after(const ApplyTable *table, const CdcPosition *position)
+{
+	int			order;
+
+	/* without an order the log was renamed since, so this comes later */
+	return cdc_position_is_known(&table->join_position) && cdc_position_is_known(position) &&
+		cdc_position_compare(position, &table->join_position, &order) && order < 0;
+}
+
+bool
+apply_table_joins_later(const ApplyTable *table, const CdcPosition *position)
+{
+	return !table->join_is_past && apply_table_joined_after(table, position);
+}
+
+bool
 apply_want_table(void *arg, const char *schema, const char *name)
 {
 	Apply	   *apply = arg;
 	ApplyTable *table = apply_table_find(apply, schema, name);
+	const CdcPosition *at = apply->in_txn ? &apply->txn_start : &apply->streamed;
 
-	if (table == NULL)
-		return false;
-	return !apply_table_is_stopped(table, apply->in_txn ? &apply->txn_start : &apply->streamed);
+	return table != NULL && !apply_table_is_stopped(table, at) && !apply_table_joins_later(table, at);
 }
 
 void

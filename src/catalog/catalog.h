@@ -72,6 +72,8 @@ typedef struct CatalogPipeline
 	bool		enabled;		/* should run, and was started in this database */
 	CatalogPipelineState state;
 	CatalogError last_error;
+	int32		tables_asked;	/* grows with each wish that concerns its tables, see catalog_pipeline_ask_tables */
+	int32		tables_done;	/* up to which of them they are taken up */
 } CatalogPipeline;
 
 /* NULL when there is none. */
@@ -101,6 +103,16 @@ extern void catalog_pipeline_set_state(int32 pipeline_id, CatalogPipelineState s
 									   const UtilErrorInfo *error, const CdcPosition *error_position);
 
 /*
+ * A wish that concerns the pipeline's tables: what follows in this transaction
+ * (a new list, a table that leaves, one that is to be copied anew) is taken up by
+ * the ingest worker, which then notes up to which wish it came. A pipeline that
+ * streams is in SNAPSHOT until then. Locks the state.
+ */
+extern void catalog_pipeline_ask_tables(int32 pipeline_id);
+extern void catalog_pipeline_set_tables_done(int32 pipeline_id, int32 asked);
+extern void catalog_pipeline_set_tables(int32 pipeline_id, List *tables);
+
+/*
  * The snapshot mark: all that the source had committed up to it is visible to every chunk. Read it as the whole GTID set
  * when the position is unknown. _get returns false when the pipeline has none.
  */
@@ -126,7 +138,7 @@ typedef enum CatalogTableState
 	CATALOG_TABLE_SNAPSHOT,		/* chunks are being copied while the stream is applied: -> CATCHUP, STOPPED */
 	CATALOG_TABLE_CATCHUP,		/* all chunks are there, the stream has to pass the high mark: -> STREAMING, STOPPED */
 	CATALOG_TABLE_STREAMING,	/* -> STOPPED */
-	CATALOG_TABLE_STOPPED		/* with error and position; final until the pipeline is made anew */
+	CATALOG_TABLE_STOPPED		/* with error and position: -> SNAPSHOT by cdc_resync_table */
 } CatalogTableState;
 
 extern const char *catalog_table_state_name(CatalogTableState state);
@@ -153,10 +165,23 @@ typedef struct CatalogTable
 	CatalogError last_error;
 	TimestampTz snapshot_started_at;	/* 0: never */
 	TimestampTz snapshot_finished_at;	/* 0: not yet */
+	bool		resync_wanted;	/* a new copy was asked for and has not begun */
+	Oid			swap_into;		/* the table that target, a shadow, will take the place of; InvalidOid: target is no shadow */
+	CdcPosition join_position;	/* changes of transactions that start before it are not applied; unknown: all are */
+	char	   *join_gtids;		/* all that is applied there; NULL or "" when the source has none */
+	bool		chunks_allowed; /* what lies before the join position is visible to every SELECT */
+	CdcPosition mark;			/* what every chunk has seen, see catalog_pipeline_set_snapshot_mark; only once chunks are allowed */
+	char	   *mark_gtids;
 } CatalogTable;
 
 extern List *catalog_table_list(int32 pipeline_id);	/* by table_id */
 extern CatalogTable *catalog_table_by_id(int32 pipeline_id, int32 table_id);
+
+/*
+ * Tables that have left the pipeline and of which the worker has not yet removed
+ * what belonged to them (only table_id, target and swap_into are filled).
+ */
+extern List *catalog_table_list_left(int32 pipeline_id);
 
 /* Fills table_id. error: why a table in state STOPPED never began. */
 extern void catalog_table_insert(CatalogTable *table, const UtilErrorInfo *error);
@@ -174,6 +199,40 @@ extern bool catalog_table_set_streaming(int32 pipeline_id, int32 table_id);
  */
 extern bool catalog_table_set_stopped(int32 pipeline_id, int32 table_id, const CdcPosition *at,
 									  const UtilErrorInfo *error);
+
+/* A table leaves its pipeline; what belonged to it goes with catalog_table_forget, by the ingest worker. Call catalog_pipeline_ask_tables before. */
+extern void catalog_table_leave(int32 pipeline_id, int32 table_id);
+extern void catalog_table_forget(int32 pipeline_id, int32 table_id);
+
+/* Ask for a new copy; false when the table has no state yet (it begins anew anyway). Call catalog_pipeline_ask_tables before. */
+extern bool catalog_table_ask_resync(int32 pipeline_id, int32 table_id);
+
+/*
+ * A new copy begins (state SNAPSHOT, error NULL), or could not (STOPPED, with the reason): state,
+ * generation, target, swap_into, definition, join position and estimate are taken over,
+ * the rest is as for a new table. The caller holds the table's lock (catalog_lock_table).
+ */
+extern void catalog_table_begin_anew(const CatalogTable *table, const UtilErrorInfo *error);
+
+/*
+ * From now on chunks may be read; mark as for catalog_pipeline_set_snapshot_mark. It may be
+ * missing (unknown, gtids NULL): then not when an XA COMMIT was passed over (*xa_passed). False
+ * when no longer due.
+ */
+extern bool catalog_table_allow_chunks(int32 pipeline_id, int32 table_id, int32 generation,
+									   const CdcPosition *mark, const char *mark_gtids, bool *xa_passed);
+
+/*
+ * The stream has met the XA COMMIT of a transaction that was prepared before the table joined. While chunks are
+ * not allowed yet that is noted, and true: the mark to come will tell whether every chunk sees it.
+ */
+extern bool catalog_table_pass_xa(int32 pipeline_id, int32 table_id, const CdcPosition *at);
+
+/* The table is written to again where it was before its new copy, or the copy took its place: target becomes swap_into. */
+extern void catalog_table_end_shadow(int32 pipeline_id, int32 table_id);
+
+/* Say why a table that is well waits (error), or that it does so no longer (NULL). Does nothing when it is stopped. */
+extern void catalog_table_set_notice(int32 pipeline_id, int32 table_id, const UtilErrorInfo *error);
 
 /* ---- snapshot ledger: the chunks of a table, which together are all of its keys ---- */
 
@@ -304,6 +363,7 @@ extern void catalog_index_retry(int32 pipeline_id);
 /* ---- prepared XA transactions ---- */
 
 extern void catalog_prepared_add(int32 pipeline_id, const char *xid, const CdcPosition *position);
+extern char *catalog_prepared_position(int32 pipeline_id, const char *xid);	/* NULL when it is not there */
 extern bool catalog_prepared_remove(int32 pipeline_id, const char *xid);	/* was it there? */
 
 /* ---- positions ---- */

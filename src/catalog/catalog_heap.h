@@ -70,7 +70,10 @@ enum
 	Anum_pipeline_state_snapshot_mark_file,
 	Anum_pipeline_state_snapshot_mark_offset,
 	Anum_pipeline_state_snapshot_mark_gtids,
-	Natts_pipeline_state = Anum_pipeline_state_snapshot_mark_gtids
+	Anum_pipeline_state_tables_asked,
+	Anum_pipeline_state_tables_done,
+	Anum_pipeline_state_last_left,
+	Natts_pipeline_state = Anum_pipeline_state_last_left
 };
 
 enum
@@ -106,7 +109,16 @@ enum
 	Anum_table_state_last_error_at,
 	Anum_table_state_snapshot_started_at,
 	Anum_table_state_snapshot_finished_at,
-	Natts_table_state = Anum_table_state_snapshot_finished_at
+	Anum_table_state_resync_wanted,
+	Anum_table_state_swap_into,
+	Anum_table_state_join_file,
+	Anum_table_state_join_offset,
+	Anum_table_state_join_gtids,
+	Anum_table_state_chunks_allowed,
+	Anum_table_state_mark_file,
+	Anum_table_state_mark_offset,
+	Anum_table_state_mark_gtids,
+	Natts_table_state = Anum_table_state_mark_gtids
 };
 
 enum

@@ -27,6 +27,7 @@
 #include "utils/lsyscache.h"
 
 #include "catalog/catalog_heap.h"
+#include "catalog/catalog_shadow.h"
 #include "compat/pg_compat.h"
 
 static const char *const state_names[] = {
@@ -110,6 +111,8 @@ read_state(CatalogPipeline *pipeline)
 		catalog_get_error(tuple, desc, Anum_pipeline_state_last_error, &pipeline->last_error);
 		pipeline->last_error.position = catalog_get_text(tuple, desc, Anum_pipeline_state_last_error_position);
 		pipeline->last_error.at = catalog_get_time(tuple, desc, Anum_pipeline_state_last_error_at);
+		pipeline->tables_asked = catalog_get_int32(tuple, desc, Anum_pipeline_state_tables_asked);
+		pipeline->tables_done = catalog_get_int32(tuple, desc, Anum_pipeline_state_tables_done);
 	}
 	catalog_scan_end(&scan);
 }
@@ -202,6 +205,12 @@ insert_state_row(int32 pipeline_id, bool enabled)
 		CStringGetTextDatum(state_names[enabled ? CATALOG_PIPELINE_STARTING : CATALOG_PIPELINE_STOPPED]);
 	for (int i = Anum_pipeline_state_id; i <= Anum_pipeline_state_state; i++)
 		nulls[i - 1] = false;
+	values[Anum_pipeline_state_tables_asked - 1] = Int32GetDatum(0);
+	nulls[Anum_pipeline_state_tables_asked - 1] = false;
+	values[Anum_pipeline_state_tables_done - 1] = Int32GetDatum(0);
+	nulls[Anum_pipeline_state_tables_done - 1] = false;
+	values[Anum_pipeline_state_last_left - 1] = Int32GetDatum(0);
+	nulls[Anum_pipeline_state_last_left - 1] = false;
 
 	rel = table_open(catalog_relation_oid(CATALOG_REL_PIPELINE_STATE), RowExclusiveLock);
 	catalog_tuple_insert(rel, values, nulls);
@@ -241,12 +250,29 @@ catalog_pipeline_insert(const CatalogPipeline *pipeline)
 	return id;
 }
 
+/* Drop the relations that new copies of tables go into. */
+static void
+drop_shadows(int32 pipeline_id)
+{
+	List	   *tables = list_concat(catalog_table_list(pipeline_id), catalog_table_list_left(pipeline_id));
+	ListCell   *lc;
+
+	foreach(lc, tables)
+	{
+		const CatalogTable *table = lfirst(lc);
+
+		if (OidIsValid(table->swap_into))
+			catalog_shadow_drop(table->target);
+	}
+}
+
 /* Remove every row and table that belongs to the pipeline. The caller holds the pipeline's lock. */
 void
 catalog_pipeline_delete(const CatalogPipeline *pipeline)
 {
 	int32		id = pipeline->id;
 
+	drop_shadows(id);
 	catalog_lock_state(id);
 	catalog_delete_rows(CATALOG_REL_DEAD_LETTER, 1, &id);
 	catalog_delete_rows(CATALOG_REL_TARGET_INDEX, 1, &id);
@@ -311,7 +337,8 @@ catalog_pipeline_set_enabled(int32 pipeline_id, bool enabled)
 
 /*
  * Write the state that a worker reached, and the error when there is one. A
- * pipeline that was stopped or dropped meanwhile stays as it is.
+ * pipeline that was stopped or dropped meanwhile stays as it is. One whose tables
+ * are still to be looked at does not stream yet.
  */
 void
 catalog_pipeline_set_state(int32 pipeline_id, CatalogPipelineState state,
@@ -332,6 +359,10 @@ catalog_pipeline_set_state(int32 pipeline_id, CatalogPipelineState state,
 		catalog_get_bool(tuple, RelationGetDescr(scan.rel), Anum_pipeline_state_enabled) &&
 		catalog_get_oid(tuple, RelationGetDescr(scan.rel), Anum_pipeline_state_database) == MyDatabaseId)
 	{
+		if (state == CATALOG_PIPELINE_STREAMING &&
+			catalog_get_int32(tuple, RelationGetDescr(scan.rel), Anum_pipeline_state_tables_asked) !=
+			catalog_get_int32(tuple, RelationGetDescr(scan.rel), Anum_pipeline_state_tables_done))
+			state = CATALOG_PIPELINE_SNAPSHOT;
 		values[Anum_pipeline_state_state - 1] = CStringGetTextDatum(state_names[state]);
 		replaces[Anum_pipeline_state_state - 1] = true;
 		if (error != NULL)
@@ -347,6 +378,77 @@ catalog_pipeline_set_state(int32 pipeline_id, CatalogPipelineState state,
 			for (int i = Anum_pipeline_state_last_error; i <= Anum_pipeline_state_last_error_at; i++)
 				replaces[i - 1] = true;
 		}
+		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
+	}
+	catalog_scan_end(&scan);
+}
+
+void
+catalog_pipeline_ask_tables(int32 pipeline_id)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+	Datum		values[Natts_pipeline_state] = {0};
+	bool		nulls[Natts_pipeline_state] = {0};
+	bool		replaces[Natts_pipeline_state] = {0};
+
+	catalog_lock_state(pipeline_id);
+	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE_STATE, RowExclusiveLock, 1, &pipeline_id);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple))
+	{
+		TupleDesc	desc = RelationGetDescr(scan.rel);
+
+		values[Anum_pipeline_state_tables_asked - 1] =
+			Int32GetDatum(catalog_get_int32(tuple, desc, Anum_pipeline_state_tables_asked) + 1);
+		replaces[Anum_pipeline_state_tables_asked - 1] = true;
+		if (state_from_name(catalog_get_text(tuple, desc, Anum_pipeline_state_state)) == CATALOG_PIPELINE_STREAMING)
+		{
+			values[Anum_pipeline_state_state - 1] = CStringGetTextDatum(state_names[CATALOG_PIPELINE_SNAPSHOT]);
+			replaces[Anum_pipeline_state_state - 1] = true;
+		}
+		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
+	}
+	catalog_scan_end(&scan);
+}
+
+void
+catalog_pipeline_set_tables_done(int32 pipeline_id, int32 asked)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+	Datum		values[Natts_pipeline_state] = {0};
+	bool		nulls[Natts_pipeline_state] = {0};
+	bool		replaces[Natts_pipeline_state] = {0};
+
+	catalog_lock_state(pipeline_id);
+	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE_STATE, RowExclusiveLock, 1, &pipeline_id);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple))
+	{
+		values[Anum_pipeline_state_tables_done - 1] = Int32GetDatum(asked);
+		replaces[Anum_pipeline_state_tables_done - 1] = true;
+		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
+	}
+	catalog_scan_end(&scan);
+}
+
+/* Write another list of tables; the caller has locked the state (catalog_pipeline_ask_tables). */
+void
+catalog_pipeline_set_tables(int32 pipeline_id, List *tables)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+	Datum		values[Natts_pipeline] = {0};
+	bool		nulls[Natts_pipeline] = {0};
+	bool		replaces[Natts_pipeline] = {0};
+
+	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE, RowExclusiveLock, 1, &pipeline_id);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple))
+	{
+		values[Anum_pipeline_tables - 1] = list_to_text_array(tables);
+		replaces[Anum_pipeline_tables - 1] = true;
 		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
 	}
 	catalog_scan_end(&scan);

@@ -55,6 +55,20 @@ catalog_prepared_add(int32 pipeline_id, const char *xid, const CdcPosition *posi
 	catalog_scan_end(&scan);
 }
 
+/* Where a prepared transaction began, as text; NULL when none is noted. */
+char *
+catalog_prepared_position(int32 pipeline_id, const char *xid)
+{
+	CatalogScan scan;
+	HeapTuple	tuple = find(&scan, pipeline_id, xid);
+	char	   *position = NULL;
+
+	if (HeapTupleIsValid(tuple))
+		position = catalog_get_text(tuple, RelationGetDescr(scan.rel), Anum_prepared_xid_position);
+	catalog_scan_end(&scan);
+	return position;
+}
+
 /* Forget a prepared transaction; false when none was noted. */
 bool
 catalog_prepared_remove(int32 pipeline_id, const char *xid)

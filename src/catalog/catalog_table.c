@@ -86,6 +86,13 @@ read_state(CatalogTable *table, HeapTuple tuple, TupleDesc desc)
 	table->last_error.at = catalog_get_time(tuple, desc, Anum_table_state_last_error_at);
 	table->snapshot_started_at = catalog_get_time(tuple, desc, Anum_table_state_snapshot_started_at);
 	table->snapshot_finished_at = catalog_get_time(tuple, desc, Anum_table_state_snapshot_finished_at);
+	table->resync_wanted = catalog_get_bool(tuple, desc, Anum_table_state_resync_wanted);
+	table->swap_into = catalog_get_oid(tuple, desc, Anum_table_state_swap_into);
+	catalog_get_position(tuple, desc, Anum_table_state_join_file, &table->join_position);
+	table->join_gtids = catalog_get_text(tuple, desc, Anum_table_state_join_gtids);
+	table->chunks_allowed = catalog_get_bool(tuple, desc, Anum_table_state_chunks_allowed);
+	catalog_get_position(tuple, desc, Anum_table_state_mark_file, &table->mark);
+	table->mark_gtids = catalog_get_text(tuple, desc, Anum_table_state_mark_gtids);
 }
 
 /*
@@ -137,20 +144,98 @@ catalog_table_by_id(int32 pipeline_id, int32 table_id)
 	return tables == NIL ? NULL : linitial(tables);
 }
 
-/* Highest table_id of a pipeline; 0 when it has no tables. */
+List *
+catalog_table_list_left(int32 pipeline_id)
+{
+	List	   *tables = catalog_table_list(pipeline_id);
+	ListCell   *lc = list_head(tables);
+	List	   *result = NIL;
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	catalog_scan_begin_ordered(&scan, CATALOG_REL_TABLE_STATE, AccessShareLock, 1, &pipeline_id);
+	while (HeapTupleIsValid(tuple = catalog_scan_next_ordered(&scan, ForwardScanDirection)))
+	{
+		TupleDesc	desc = RelationGetDescr(scan.rel);
+		int32		table_id = catalog_get_int32(tuple, desc, Anum_table_state_table_id);
+		CatalogTable *table;
+
+		while (lc != NULL && ((CatalogTable *) lfirst(lc))->table_id < table_id)
+			lc = lnext(tables, lc);
+		if (lc != NULL && ((CatalogTable *) lfirst(lc))->table_id == table_id)
+			continue;
+		table = palloc0(sizeof(CatalogTable));
+		table->pipeline_id = pipeline_id;
+		table->table_id = table_id;
+		table->target = catalog_get_oid(tuple, desc, Anum_table_state_target);
+		table->swap_into = catalog_get_oid(tuple, desc, Anum_table_state_swap_into);
+		result = lappend(result, table);
+	}
+	catalog_scan_end(&scan);
+	return result;
+}
+
+/* Highest number that is taken; both relations have it as their second column. */
 static int32
-last_table_id(int32 pipeline_id)
+last_id_in(CatalogRelation which, int32 pipeline_id)
 {
 	CatalogScan scan;
 	HeapTuple	tuple;
 	int32		result = 0;
 
-	catalog_scan_begin_ordered(&scan, CATALOG_REL_PIPELINE_TABLE, AccessShareLock, 1, &pipeline_id);
+	catalog_scan_begin_ordered(&scan, which, AccessShareLock, 1, &pipeline_id);
 	tuple = catalog_scan_next_ordered(&scan, BackwardScanDirection);
 	if (HeapTupleIsValid(tuple))
 		result = catalog_get_int32(tuple, RelationGetDescr(scan.rel), Anum_pipeline_table_table_id);
 	catalog_scan_end(&scan);
 	return result;
+}
+
+/* Highest number of a table that has left for good. */
+static int32
+last_left(int32 pipeline_id)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+	int32		result = 0;
+
+	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE_STATE, AccessShareLock, 1, &pipeline_id);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple))
+		result = catalog_get_int32(tuple, RelationGetDescr(scan.rel), Anum_pipeline_state_last_left);
+	catalog_scan_end(&scan);
+	return result;
+}
+
+static void
+note_left(int32 pipeline_id, int32 table_id)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+	Datum		values[Natts_pipeline_state] = {0};
+	bool		nulls[Natts_pipeline_state] = {0};
+	bool		replaces[Natts_pipeline_state] = {0};
+
+	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE_STATE, RowExclusiveLock, 1, &pipeline_id);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple) &&
+		catalog_get_int32(tuple, RelationGetDescr(scan.rel), Anum_pipeline_state_last_left) < table_id)
+	{
+		values[Anum_pipeline_state_last_left - 1] = Int32GetDatum(table_id);
+		replaces[Anum_pipeline_state_last_left - 1] = true;
+		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
+	}
+	catalog_scan_end(&scan);
+}
+
+/* Highest table_id that a pipeline has used; 0 when it had no tables yet. */
+static int32
+last_table_id(int32 pipeline_id)
+{
+	StaticAssertStmt((int) Anum_pipeline_table_table_id == (int) Anum_table_state_table_id, "same column");
+	return Max(last_left(pipeline_id),
+			   Max(last_id_in(CATALOG_REL_PIPELINE_TABLE, pipeline_id),
+				   last_id_in(CATALOG_REL_TABLE_STATE, pipeline_id)));
 }
 
 static void
@@ -206,6 +291,14 @@ catalog_table_insert(CatalogTable *table, const UtilErrorInfo *error)
 	values[Anum_table_state_snapshot_started_at - 1] = now;
 	nulls[Anum_table_state_snapshot_started_at - 1] = table->state != CATALOG_TABLE_SNAPSHOT;
 	nulls[Anum_table_state_snapshot_finished_at - 1] = true;
+	values[Anum_table_state_resync_wanted - 1] = BoolGetDatum(false);
+	values[Anum_table_state_swap_into - 1] = ObjectIdGetDatum(table->swap_into);
+	catalog_set_position(values, nulls, Anum_table_state_join_file, &table->join_position);
+	catalog_set_text(values, nulls, Anum_table_state_join_gtids, table->join_gtids);
+	/* one that was there from the beginning joins the stream at the start mark */
+	values[Anum_table_state_chunks_allowed - 1] = BoolGetDatum(!cdc_position_is_known(&table->join_position));
+	for (int i = Anum_table_state_mark_file; i <= Anum_table_state_mark_gtids; i++)
+		nulls[i - 1] = true;
 
 	rel = table_open(catalog_relation_oid(CATALOG_REL_TABLE_STATE), RowExclusiveLock);
 	catalog_tuple_insert(rel, values, nulls);
@@ -351,4 +444,163 @@ catalog_table_set_stopped(int32 pipeline_id, int32 table_id, const CdcPosition *
 	if (is_due)
 		delete_snapshot_rows(pipeline_id, table_id);
 	return is_due;
+}
+
+void
+catalog_table_leave(int32 pipeline_id, int32 table_id)
+{
+	int32		keys[] = {pipeline_id, table_id};
+
+	catalog_lock_state(pipeline_id);
+	catalog_delete_rows(CATALOG_REL_PIPELINE_TABLE, 2, keys);
+}
+
+void
+catalog_table_forget(int32 pipeline_id, int32 table_id)
+{
+	int32		keys[] = {pipeline_id, table_id};
+
+	catalog_lock_state(pipeline_id);
+	delete_snapshot_rows(pipeline_id, table_id);
+	catalog_delete_rows(CATALOG_REL_TARGET_INDEX, 2, keys);
+	catalog_delete_rows(CATALOG_REL_TABLE_STATE, 2, keys);
+	note_left(pipeline_id, table_id);
+}
+
+bool
+catalog_table_ask_resync(int32 pipeline_id, int32 table_id)
+{
+	StateUpdate update;
+	bool		found;
+
+	state_update_begin(&update, pipeline_id, table_id);
+	found = HeapTupleIsValid(update.tuple);
+	state_update_set(&update, Anum_table_state_resync_wanted, BoolGetDatum(true));
+	state_update_end(&update, found);
+	return found;
+}
+
+void
+catalog_table_begin_anew(const CatalogTable *table, const UtilErrorInfo *error)
+{
+	StateUpdate update;
+	Datum		now = TimestampTzGetDatum(GetCurrentTimestamp());
+	bool		found;
+
+	state_update_begin(&update, table->pipeline_id, table->table_id);
+	found = HeapTupleIsValid(update.tuple);
+	state_update_set(&update, Anum_table_state_state, CStringGetTextDatum(state_names[table->state]));
+	state_update_set(&update, Anum_table_state_generation, Int32GetDatum(table->generation));
+	state_update_set(&update, Anum_table_state_target, ObjectIdGetDatum(table->target));
+	state_update_set(&update, Anum_table_state_definition, table->definition);
+	update.nulls[Anum_table_state_definition - 1] = table->definition == (Datum) 0;
+	state_update_set_position(&update, Anum_table_state_high_file, &table->high_mark);
+	state_update_set_position(&update, Anum_table_state_stop_file, &table->stop_position);
+	state_update_set(&update, Anum_table_state_row_estimate, Int64GetDatum(table->row_estimate));
+	state_update_set(&update, Anum_table_state_rows_copied, Int64GetDatum(0));
+	state_update_set(&update, Anum_table_state_chunks, Int32GetDatum(0));
+	catalog_set_error(update.values, update.nulls, Anum_table_state_last_error, error);
+	for (int i = Anum_table_state_last_error; i < Anum_table_state_last_error_at; i++)
+		update.replaces[i - 1] = true;
+	state_update_set(&update, Anum_table_state_last_error_at, now);
+	update.nulls[Anum_table_state_last_error_at - 1] = error == NULL;
+	state_update_set(&update, Anum_table_state_snapshot_started_at, now);
+	update.nulls[Anum_table_state_snapshot_started_at - 1] = table->state != CATALOG_TABLE_SNAPSHOT;
+	state_update_set(&update, Anum_table_state_snapshot_finished_at, now);
+	update.nulls[Anum_table_state_snapshot_finished_at - 1] = true;
+	state_update_set(&update, Anum_table_state_resync_wanted, BoolGetDatum(false));
+	state_update_set(&update, Anum_table_state_swap_into, ObjectIdGetDatum(table->swap_into));
+	state_update_set_position(&update, Anum_table_state_join_file, &table->join_position);
+	catalog_set_text(update.values, update.nulls, Anum_table_state_join_gtids, table->join_gtids);
+	update.replaces[Anum_table_state_join_gtids - 1] = true;
+	state_update_set(&update, Anum_table_state_chunks_allowed, BoolGetDatum(false));
+	for (int i = Anum_table_state_mark_file; i <= Anum_table_state_mark_gtids; i++)
+		update.nulls[i - 1] = update.replaces[i - 1] = true;
+	state_update_end(&update, found);
+	delete_snapshot_rows(table->pipeline_id, table->table_id);
+}
+
+static bool
+chunks_are_allowed(const StateUpdate *update)
+{
+	return catalog_get_bool(update->tuple, RelationGetDescr(update->scan.rel), Anum_table_state_chunks_allowed);
+}
+
+bool
+catalog_table_allow_chunks(int32 pipeline_id, int32 table_id, int32 generation,
+						   const CdcPosition *mark, const char *mark_gtids, bool *xa_passed)
+{
+	StateUpdate update;
+	bool		is_due;
+
+	*xa_passed = false;
+	state_update_begin(&update, pipeline_id, table_id);
+	is_due = state_update_is_in(&update, CATALOG_TABLE_SNAPSHOT) &&
+		catalog_get_int32(update.tuple, RelationGetDescr(update.scan.rel),
+						  Anum_table_state_generation) == generation &&
+		!chunks_are_allowed(&update);
+	if (is_due && !cdc_position_is_known(mark) && mark_gtids == NULL)
+	{
+		CdcPosition passed;
+
+		catalog_get_position(update.tuple, RelationGetDescr(update.scan.rel), Anum_table_state_mark_file, &passed);
+		*xa_passed = cdc_position_is_known(&passed);
+		is_due = !*xa_passed;
+	}
+	if (is_due)
+	{
+		state_update_set(&update, Anum_table_state_chunks_allowed, BoolGetDatum(true));
+		state_update_set_position(&update, Anum_table_state_mark_file, mark);
+		catalog_set_text(update.values, update.nulls, Anum_table_state_mark_gtids, mark_gtids);
+		update.replaces[Anum_table_state_mark_gtids - 1] = true;
+	}
+	state_update_end(&update, is_due);
+	return is_due;
+}
+
+bool
+catalog_table_pass_xa(int32 pipeline_id, int32 table_id, const CdcPosition *at)
+{
+	StateUpdate update;
+	bool		is_due;
+
+	state_update_begin(&update, pipeline_id, table_id);
+	is_due = state_update_is_in(&update, CATALOG_TABLE_SNAPSHOT) && !chunks_are_allowed(&update);
+	state_update_set_position(&update, Anum_table_state_mark_file, at);
+	state_update_end(&update, is_due);
+	return is_due;
+}
+
+void
+catalog_table_end_shadow(int32 pipeline_id, int32 table_id)
+{
+	StateUpdate update;
+	bool		found;
+
+	state_update_begin(&update, pipeline_id, table_id);
+	found = HeapTupleIsValid(update.tuple);
+	if (found)
+	{
+		state_update_set(&update, Anum_table_state_target,
+						 ObjectIdGetDatum(catalog_get_oid(update.tuple, RelationGetDescr(update.scan.rel),
+														  Anum_table_state_swap_into)));
+		state_update_set(&update, Anum_table_state_swap_into, ObjectIdGetDatum(InvalidOid));
+	}
+	state_update_end(&update, found);
+}
+
+void
+catalog_table_set_notice(int32 pipeline_id, int32 table_id, const UtilErrorInfo *error)
+{
+	StateUpdate update;
+	bool		is_due;
+
+	state_update_begin(&update, pipeline_id, table_id);
+	is_due = HeapTupleIsValid(update.tuple) && !state_update_is_in(&update, CATALOG_TABLE_STOPPED);
+	catalog_set_error(update.values, update.nulls, Anum_table_state_last_error, error);
+	for (int i = Anum_table_state_last_error; i < Anum_table_state_last_error_at; i++)
+		update.replaces[i - 1] = true;
+	state_update_set(&update, Anum_table_state_last_error_at, TimestampTzGetDatum(GetCurrentTimestamp()));
+	update.nulls[Anum_table_state_last_error_at - 1] = error == NULL;
+	state_update_end(&update, is_due);
 }

@@ -10,7 +10,9 @@
 #include "postgres.h"
 
 #include "mysql/mysql_server.h"
+#include "util/util_arena.h"
 #include "util/util_error.h"
+#include "util/util_gtid.h"
 
 /* Schemas that are the server's own. */
 static const char *const system_schemas[] = {
@@ -179,6 +181,39 @@ mysql_server_start_mark(MysqlSession *session, const MysqlServerInfo *info,
 	mysql_session_drain(session);
 }
 
+/* Is every GTID of "part" in "whole"? MySQL only. */
+static bool
+gtids_contain(const char *whole, const char *part)
+{
+	const CdcAllocator *allocator = util_context_allocator(CurrentMemoryContext);
+	CdcGtidSet *set = util_gtid_set_create(CDC_GTID_MYSQL, allocator);
+	CdcBuf		before;
+	CdcBuf		after;
+
+	util_gtid_set_add_text(set, whole);
+	cdc_buf_init(&before, allocator, 0);
+	cdc_gtid_set_format(set, &before);
+	util_gtid_set_add_text(set, part);
+	cdc_buf_init(&after, allocator, 0);
+	cdc_gtid_set_format(set, &after);
+	if (before.status != CDC_OK || after.status != CDC_OK)
+		util_throw_out_of_memory();
+	return before.len == after.len && memcmp(before.data, after.data, before.len) == 0;
+}
+
+bool
+mysql_server_shows(MysqlSession *session, const MysqlServerInfo *info,
+				   const CdcPosition *position, const char *gtids,
+				   CdcPosition *mark, char **mark_gtids)
+{
+	int			order;
+
+	mysql_server_start_mark(session, info, mark, mark_gtids);
+	if (cdc_position_is_known(mark))
+		return cdc_position_compare(mark, position, &order) && order >= 0;
+	return gtids_contain(*mark_gtids, gtids ? gtids : "");
+}
+
 /* Length of the character at p, several bytes in UTF-8. */
 static size_t
 character_length(const char *p)
@@ -262,6 +297,30 @@ mysql_pattern_match(const char *pattern, const char *schema, const char *name)
 }
 
 bool
+mysql_patterns_match(List *patterns, const char *schema, const char *name, const char **excluded_by)
+{
+	bool		matches = false;
+	ListCell   *lc;
+
+	if (excluded_by != NULL)
+		*excluded_by = NULL;
+	foreach(lc, patterns)
+	{
+		const char *pattern = lfirst(lc);
+
+		if (pattern[0] != '!')
+			matches |= mysql_pattern_match(pattern, schema, name);
+		else if (mysql_pattern_match(pattern + 1, schema, name))
+		{
+			if (excluded_by != NULL)
+				*excluded_by = pattern;
+			return false;
+		}
+	}
+	return matches;
+}
+
+bool
 mysql_schema_is_system(const char *schema)
 {
 	for (int i = 0; system_schemas[i] != NULL; i++)
@@ -295,22 +354,14 @@ mysql_server_list_tables(MysqlSession *session, List *patterns)
 	{
 		const char *schema = row_value(&row, 0);
 		const char *name = row_value(&row, 1);
-		ListCell   *lc;
+		CdcTableDef *def;
 
-		if (mysql_schema_is_system(schema))
+		if (mysql_schema_is_system(schema) || !mysql_patterns_match(patterns, schema, name, NULL))
 			continue;
-		foreach(lc, patterns)
-		{
-			if (mysql_pattern_match(lfirst(lc), schema, name))
-			{
-				CdcTableDef *def = palloc0(sizeof(CdcTableDef));
-
-				def->schema = pstrdup(schema);
-				def->name = pstrdup(name);
-				result = lappend(result, def);
-				break;
-			}
-		}
+		def = palloc0(sizeof(CdcTableDef));
+		def->schema = pstrdup(schema);
+		def->name = pstrdup(name);
+		result = lappend(result, def);
 	}
 	list_sort(result, compare_tables);
 	return result;

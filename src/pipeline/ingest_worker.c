@@ -10,7 +10,8 @@
  *	  to say for the moment, what is open is committed at once, so an idle stream
  *	  is visible within milliseconds; under load the apply side's bounds decide.
  *	  Between flushes the worker looks whether tables can be handed over from the
- *	  snapshot to the stream.
+ *	  snapshot to the stream, and whether others want to join: these do so between
+ *	  two source transactions, with everything before durable.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -41,6 +42,8 @@ typedef struct Ingest
 	Apply	   *apply;
 	CdcSource  *source;
 	int			pending;		/* tables not handed over yet */
+	bool		left_over;		/* stopped tables may have something to clear away */
+	bool		join_due;		/* look whether tables want to join */
 	uint64		stops_seen;		/* of apply_stop_count, when tables were last counted */
 	bool		healthy;		/* failures were forgotten */
 	bool		copy_only;		/* stop when all tables have been handed over (snapshot "only") */
@@ -136,12 +139,18 @@ check_tables_left(Ingest *ingest)
 	ingest->stops_seen = apply_stop_count(ingest->apply);
 	apply_count_tables(ingest->apply, &total, &pending, &stopped);
 	ingest->pending = pending;
-	if (stopped == total)
-		ereport(ERROR,
-				(errcode(CDC_ERRCODE_TABLE_CHANGED),
-				 errmsg("all tables of pipeline \"%s\" are stopped", ingest->worker->pipeline->name),
-				 errdetail_plural("It has %d table.", "It has %d tables.", total, total),
-				 errhint("pg_stat_cdc_table shows the reason of each.")));
+	ingest->left_over |= stopped > 0;
+	/* before they are all stopped for good, some may begin anew */
+	if (stopped < total || total == 0 || ingest->join_due)
+		return;
+	/* so that a table that begins anew does not meet again what stopped it */
+	if (!IsTransactionState())
+		apply_flush(ingest->apply, true);
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_TABLE_CHANGED),
+			 errmsg("all tables of pipeline \"%s\" are stopped", ingest->worker->pipeline->name),
+			 errdetail_plural("It has %d table.", "It has %d tables.", total, total),
+			 errhint("pg_stat_cdc_table shows the reason of each.")));
 }
 
 /* With snapshot "only", when nothing is left to be copied or indexed: the pipeline stops itself. Outside a transaction. */
@@ -188,15 +197,47 @@ hand_over(Ingest *ingest, TimestampTz now)
 
 	ingest->handed_over_at = now;
 	n = snapshot_hand_over(ingest->worker->pipeline_id,
-						   &apply_durable(ingest->apply)->position, &pending);
+						   &apply_durable(ingest->apply)->position, &pending, &ingest->left_over);
 	if (n == 0 && pending == before)
 		return;
 
 	apply_reload_tables(ingest->apply);
+	ingest->join_due = true;	/* a swap may have asked for it */
 	check_tables_left(ingest);
 	if (ingest->pending == 0)
 		say_state(ingest);
 	if (n > 0 && snapshot_index_is_due(ingest->worker->pipeline_id))
+		want_snapshot_worker(ingest);
+}
+
+/*
+ * Let tables join or leave, or begin anew: between two source transactions,
+ * with all that was read durable, so that the durable position is where they
+ * join. A position that is not known yet comes with the first event.
+ */
+static void
+join(Ingest *ingest)
+{
+	const CatalogPosition *durable = apply_durable(ingest->apply);
+
+	if (apply_in_transaction(ingest->apply))
+		return;
+	apply_flush(ingest->apply, true);
+	if (!cdc_position_is_known(&durable->position))
+		return;
+
+	/* before the look: a later wish counts */
+	ingest->worker->slot->join_wanted = false;
+	ingest->join_due = false;
+	/* tables that left must be forgotten before others come that may be called like them */
+	apply_reload_tables(ingest->apply);
+	if (snapshot_join(ingest->worker->pipeline_id, ingest->worker->endpoint, durable))
+	{
+		apply_reload_tables(ingest->apply);
+		ingest->said_state = false;
+	}
+	check_tables_left(ingest);
+	if (!ingest->said_state && ingest->pending > 0)
 		want_snapshot_worker(ingest);
 }
 
@@ -260,10 +301,11 @@ follow(Ingest *ingest)
 		}
 		if (!IsTransactionState())	/* else a source transaction is half way through */
 		{
-			stop_when_copied(ingest);
+			if (ingest->join_due || ingest->worker->slot->join_wanted)
+				join(ingest);
 			if (!ingest->said_state || ingest->worker->slot->state_wanted)
 				say_state(ingest);
-			if (ingest->pending > 0 &&
+			if ((ingest->pending > 0 || ingest->left_over) &&
 				TimestampDifferenceExceeds(ingest->handed_over_at, now, HAND_OVER_WAIT_MS))
 				hand_over(ingest, now);
 			stop_when_copied(ingest);
@@ -285,7 +327,7 @@ prepare(Ingest *ingest)
 static void
 ingest_run(Worker *worker)
 {
-	Ingest		ingest = {.worker = worker};
+	Ingest		ingest = {.worker = worker,.join_due = true,.left_over = true};
 	MemoryContext stream_cxt;
 
 	StartTransactionCommand();
@@ -301,6 +343,7 @@ ingest_run(Worker *worker)
 		prepare(&ingest);
 
 	ingest.apply = apply_create(worker->pipeline, ingest.log, publish_table, &ingest);
+	join(&ingest);
 	check_tables_left(&ingest);
 	ingest.copy_only = is_copy_only(&ingest);
 	if (ingest.pending > 0 || snapshot_index_is_due(worker->pipeline_id))

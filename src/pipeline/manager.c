@@ -328,6 +328,12 @@ look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
 				place->retry_at = 0;
 				continue;
 			}
+			if (place->pid != 0 && i == SHMEM_INGEST && pipeline->tables_asked != pipeline->tables_done)
+			{
+				slot->join_wanted = true;
+				if (place->latch != NULL)
+					SetLatch(place->latch);
+			}
 			if (place->pid != 0 && i == SHMEM_INGEST && pipeline->state == CATALOG_PIPELINE_STARTING)
 			{
 				/* stopped and started in one transaction: the worker never left, and does not know */

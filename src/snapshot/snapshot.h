@@ -27,6 +27,7 @@
 
 #include "catalog/catalog.h"
 #include "mysql/mysql_options.h"
+#include "mysql/mysql_server.h"
 #include "schema/table.h"
 
 /*
@@ -40,6 +41,21 @@ extern void snapshot_prepare(const CatalogPipeline *pipeline, const MysqlEndpoin
 
 /* Is a pipeline to stop when its tables have been copied (option snapshot "only")? */
 extern bool snapshot_copies_only(const CatalogPipeline *pipeline);
+
+/*
+ * For the ingest worker, outside a transaction and between two source transactions, with everything durable:
+ * take up what was asked for since the last time (tables that join, leave or are copied anew). True when there
+ * was something: table states are to be read again. The durable position must be known.
+ */
+extern bool snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, const CatalogPosition *durable);
+
+/*
+ * For a snapshot worker, outside a transaction: tables that joined and of which no chunk may be read yet; and
+ * allow it for those of which the source shows what lies before their join positions. False when there are none
+ * of these.
+ */
+extern List *snapshot_join_waiting(int32 pipeline_id);
+extern bool snapshot_join_allow(int32 pipeline_id, List *waiting, MysqlSession *session, const MysqlServerInfo *info);
 
 typedef struct SnapshotCopy SnapshotCopy;
 
@@ -69,10 +85,11 @@ extern void snapshot_destroy(SnapshotCopy *copy);
 
 /*
  * For the ingest worker, outside a transaction: every table in CATCHUP whose high
- * mark the durable position has passed becomes STREAMING. Returns how many did;
- * *pending is the number of tables still in SNAPSHOT or CATCHUP.
+ * mark the durable position has passed becomes STREAMING; a new copy of a table is put in
+ * its place, if nobody uses it just then. Returns how many tables changed; *pending is the number of
+ * tables still in SNAPSHOT or CATCHUP, *left_over that a stopped table still has a shadow.
  */
-extern int	snapshot_hand_over(int32 pipeline_id, const CdcPosition *durable, int *pending);
+extern int	snapshot_hand_over(int32 pipeline_id, const CdcPosition *durable, int *pending, bool *left_over);
 
 /* ---- snapshot_index.c: unique and secondary indexes of targets ---- */
 

@@ -46,6 +46,10 @@
 #include "mysql/mysql_text.h"
 #include "snapshot/snapshot_copy.h"
 #include "util/util_arena.h"
+#include "util/util_wait.h"
+
+/* How soon the source is asked again whether it shows what lies before a table's join position. */
+#define JOIN_POLL_MS 50
 
 /* What is known of the rows that a page may meet in its target. */
 typedef struct PageNotes
@@ -367,7 +371,7 @@ stop_table(SnapshotCopy *copy, const CopyTable *table, ErrorData *edata)
 	if (ERRCODE_TO_CATEGORY(info->sqlstate) == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
 		info->detail = NULL;
 	if (info->hint == NULL)
-		info->hint = "Mend the cause. Drop the target table, then use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.";
+		info->hint = "Mend the cause, then use cdc_resync_table() to copy the table anew.";
 
 	heap_transaction_begin();
 	catalog_lock_table(copy->pipeline_id, table->table_id, ShareLock);
@@ -453,6 +457,20 @@ catch_error(SnapshotCopy *copy)
 	return edata;
 }
 
+/* No table can be copied now: some may wait for the source to show what lies before they joined. */
+static bool
+await_joined(SnapshotCopy *copy)
+{
+	List	   *waiting = snapshot_join_waiting(copy->pipeline_id);
+
+	if (waiting == NIL)
+		return false;
+	snapshot_open_session(copy);
+	if (!snapshot_join_allow(copy->pipeline_id, waiting, copy->session, copy->info))
+		(void) util_wait(PGINVALID_SOCKET, JOIN_POLL_MS, UTIL_WAIT_SOURCE_READ);
+	return true;
+}
+
 bool
 snapshot_step(SnapshotCopy *copy)
 {
@@ -463,7 +481,7 @@ snapshot_step(SnapshotCopy *copy)
 	MemoryContextReset(copy->step_cxt);
 	PG_TRY();
 	{
-		found = copy_step(copy);
+		found = copy_step(copy) || await_joined(copy);
 	}
 	PG_CATCH();
 	{

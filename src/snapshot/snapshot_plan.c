@@ -79,7 +79,7 @@ take_definition(SnapshotCopy *copy, CopyTable *table, Datum definition)
 				 errmsg("definition of source table \"%s.%s\" is missing",
 						table->source_schema, table->source_table),
 				 errdetail("The table's row in cdc_bridge.table_state has none."),
-				 errhint("Drop the target table, then use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+				 errhint("Use cdc_resync_table() to copy the table anew.")));
 
 	table->def = schema_def_from_jsonb(definition);
 	table->nkey = (int) table->def->nkey;
@@ -530,7 +530,8 @@ fill_queue(SnapshotCopy *copy)
 		QueueEntry *entry;
 		MemoryContext old;
 
-		if (table->state != CATALOG_TABLE_SNAPSHOT)
+		/* one that joined a running stream may have to wait, see snapshot_join.c */
+		if (table->state != CATALOG_TABLE_SNAPSHOT || !table->chunks_allowed)
 			continue;
 		old = MemoryContextSwitchTo(copy->cxt);
 		entry = palloc0(sizeof(QueueEntry));
@@ -560,7 +561,7 @@ look_at(SnapshotCopy *copy, int32 table_id, CopyTable **table, int32 *chunk_no, 
 	*has_others = false;
 	begin_look();
 	from = catalog_table_by_id(copy->pipeline_id, table_id);
-	if (from != NULL && from->state == CATALOG_TABLE_SNAPSHOT)
+	if (from != NULL && from->state == CATALOG_TABLE_SNAPSHOT && from->chunks_allowed)
 	{
 		ListCell   *lc;
 		bool		is_new;

@@ -35,10 +35,7 @@
 #include "utils/snapmgr.h"
 
 #include "heap/heap_row.h"
-#include "mysql/mysql_server.h"
-#include "schema/table.h"
-#include "snapshot/snapshot.h"
-#include "snapshot/snapshot_start.h"
+#include "snapshot/snapshot_private.h"
 #include "util/util_wait.h"
 
 /* How long the start waits for XA transactions that were prepared before it, and how often it looks. */
@@ -48,38 +45,14 @@
 /* A transaction whose PREPARE is in the log is listed as prepared at the latest after this. */
 #define PREPARED_LISTED_MS 100
 
-/* A source table on its way into the catalog. */
-typedef struct Candidate
-{
-	CdcTableDef *def;
-	CatalogTable table;
-	UtilErrorInfo *error;		/* why it is stopped; NULL: it is not */
-	bool		made;			/* the target is ours, it did not exist */
-	bool		keeps_rows;		/* see snapshot_start_keeps_rows */
-} Candidate;
-
-typedef struct Prepare
-{
-	const CatalogPipeline *pipeline;
-	const MysqlServerInfo *info;
-	SchemaTypeOptions options;
-	SnapshotStart start;
-	CdcPosition position;		/* start mark */
-	char	   *gtids;
-	bool		has_snapshot_mark;
-	CdcPosition snapshot_mark;	/* see catalog_pipeline_set_snapshot_mark */
-	char	   *snapshot_mark_gtids;
-	List	   *candidates;		/* of Candidate */
-} Prepare;
-
 static char *
 server_text(const char *utf8)
 {
 	return pg_any_to_server(pstrdup(utf8), strlen(utf8), PG_UTF8);
 }
 
-static UtilErrorInfo *
-make_error(int sqlstate, char *message, char *detail, char *hint)
+UtilErrorInfo *
+snapshot_make_error(int sqlstate, char *message, char *detail, char *hint)
 {
 	UtilErrorInfo *info = palloc0(sizeof(UtilErrorInfo));
 
@@ -92,8 +65,53 @@ make_error(int sqlstate, char *message, char *detail, char *hint)
 
 /* ------------------------------------------------------- talk with the source */
 
-static void
-read_tables(Prepare *p, MysqlSession *session)
+CdcTableDef *
+snapshot_describe(const SnapshotPrepare *p, MysqlSession *session, const char *schema, const char *name,
+				  UtilErrorInfo **error)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	CdcTableDef *volatile def = NULL;
+
+	if (!p->is_joining)
+		return mysql_server_describe(session, p->info, schema, name);
+
+	PG_TRY();
+	{
+		def = mysql_server_describe(session, p->info, schema, name);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(cxt);
+		edata = CopyErrorData();
+		if (edata->sqlerrcode != CDC_ERRCODE_SOURCE_SETTING)
+			PG_RE_THROW();
+		FlushErrorState();
+		*error = util_error_info(edata);
+		FreeErrorData(edata);
+	}
+	PG_END_TRY();
+	return def;
+}
+
+static bool
+is_in_list(List *tables, const char *schema, const char *name)
+{
+	ListCell   *lc;
+
+	foreach(lc, tables)
+	{
+		const CatalogTable *table = lfirst(lc);
+
+		if (strcmp(table->source_schema, schema) == 0 && strcmp(table->source_table, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+void
+snapshot_read_tables(SnapshotPrepare *p, MysqlSession *session, List *known)
 {
 	List	   *names = mysql_server_list_tables(session, p->pipeline->tables);
 	ListCell   *lc;
@@ -101,39 +119,46 @@ read_tables(Prepare *p, MysqlSession *session)
 	foreach(lc, names)
 	{
 		CdcTableDef *name = lfirst(lc);
-		CdcTableDef *def = mysql_server_describe(session, p->info, name->schema, name->name);
-		Candidate  *c;
+		SnapshotCandidate *c;
 
-		if (def == NULL)
+		if (is_in_list(known, server_text(name->schema), server_text(name->name)))
+			continue;
+		c = palloc0(sizeof(SnapshotCandidate));
+		c->def = snapshot_describe(p, session, name->schema, name->name, &c->error);
+		if (c->def == NULL && c->error == NULL)
 			continue;			/* dropped meanwhile */
 
-		c = palloc0(sizeof(Candidate));
-		c->def = def;
 		c->table.pipeline_id = p->pipeline->id;
-		c->table.source_schema = server_text(def->schema);
-		c->table.source_table = server_text(def->name);
+		c->table.source_schema = server_text(name->schema);
+		c->table.source_table = server_text(name->name);
 		c->table.target_schema = pstrdup(p->pipeline->target_schema ? p->pipeline->target_schema : c->table.source_schema);
 		c->table.target_table = c->table.source_table;
 		c->table.state = snapshot_start_state(&p->start);
 		c->table.generation = 1;
-		c->table.row_estimate = def->row_estimate > PG_INT64_MAX ? PG_INT64_MAX : (int64) def->row_estimate;
+		if (c->def != NULL)
+			c->table.row_estimate = c->def->row_estimate > PG_INT64_MAX ? PG_INT64_MAX : (int64) c->def->row_estimate;
 		p->candidates = lappend(p->candidates, c);
 	}
+}
 
-	if (p->candidates == NIL)
-	{
-		StringInfoData patterns;
+/* A pipeline that begins without any table is a mistake. */
+static void
+require_tables(const SnapshotPrepare *p)
+{
+	StringInfoData patterns;
+	ListCell   *lc;
 
-		initStringInfo(&patterns);
-		foreach(lc, p->pipeline->tables)
-			appendStringInfo(&patterns, "%s\"%s\"", patterns.len > 0 ? ", " : "", (char *) lfirst(lc));
-		ereport(ERROR,
-				(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
-				 errmsg("source server \"%s\" has no table for pipeline \"%s\"",
-						p->pipeline->source, p->pipeline->name),
-				 errdetail("No base table that the user may see matches %s.", patterns.data),
-				 errhint("Check the patterns, and that the user has SELECT on the tables.")));
-	}
+	if (p->candidates != NIL)
+		return;
+	initStringInfo(&patterns);
+	foreach(lc, p->pipeline->tables)
+		appendStringInfo(&patterns, "%s\"%s\"", patterns.len > 0 ? ", " : "", (char *) lfirst(lc));
+	ereport(ERROR,
+			(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
+			 errmsg("source server \"%s\" has no table for pipeline \"%s\"",
+					p->pipeline->source, p->pipeline->name),
+			 errdetail("No base table that the user may see matches %s.", patterns.data),
+			 errhint("Check the patterns, and that the user has SELECT on the tables.")));
 }
 
 /* Names of the prepared XA transactions into *names (List of String); false when the user may not ask. */
@@ -183,8 +208,8 @@ read_prepared(MysqlSession *session, List **names)
  * ended, and are visible if they were committed: both servers list one until the
  * engine has committed it. False when that cannot be told, or takes too long.
  */
-static bool
-await_prepared(MysqlSession *session)
+bool
+snapshot_await_prepared(MysqlSession *session)
 {
 	TimestampTz start = GetCurrentTimestamp();
 	List	   *open = NIL;
@@ -223,9 +248,8 @@ run(const char *sql)
 		elog(ERROR, "SPI_execute failed: %s", SPI_result_code_string(rc));
 }
 
-/* Make the target, or take the one that is there, as the pipeline's options say. Throws. */
-static void
-make_target(const Prepare *p, Candidate *c)
+void
+snapshot_make_target(const SnapshotPrepare *p, SnapshotCandidate *c)
 {
 	CatalogTable *table = &c->table;
 	Oid			namespace = get_namespace_oid(table->target_schema, true);
@@ -266,9 +290,8 @@ make_target(const Prepare *p, Candidate *c)
 	c->made = !existed;
 }
 
-/* Reasons that need no look at the target: definition, names, another table with the same target. */
-static UtilErrorInfo *
-refuse_early(const Prepare *p, const Candidate *c, List *taken)
+UtilErrorInfo *
+snapshot_refuse_early(const SnapshotPrepare *p, const SnapshotCandidate *c, List *taken)
 {
 	int			sqlstate;
 	char	   *detail;
@@ -276,13 +299,13 @@ refuse_early(const Prepare *p, const Candidate *c, List *taken)
 	ListCell   *lc;
 
 	if (!schema_def_is_supported(c->def, &p->options, &sqlstate, &detail, &hint))
-		return make_error(sqlstate,
+		return snapshot_make_error(sqlstate,
 						  psprintf("source table \"%s.%s\" cannot be mirrored",
 								   c->table.source_schema, c->table.source_table),
 						  detail, hint);
 
 	if (strlen(c->table.target_schema) >= NAMEDATALEN || strlen(c->table.target_table) >= NAMEDATALEN)
-		return make_error(ERRCODE_NAME_TOO_LONG,
+		return snapshot_make_error(ERRCODE_NAME_TOO_LONG,
 						  psprintf("name of target table \"%s.%s\" is too long",
 								   c->table.target_schema, c->table.target_table),
 						  psprintf("PostgreSQL allows %d bytes for each name.", NAMEDATALEN - 1),
@@ -294,7 +317,7 @@ refuse_early(const Prepare *p, const Candidate *c, List *taken)
 
 		if (strcmp(other->target_schema, c->table.target_schema) == 0 &&
 			strcmp(other->target_table, c->table.target_table) == 0)
-			return make_error(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+			return snapshot_make_error(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
 							  psprintf("target table \"%s.%s\" belongs to another source table",
 									   c->table.target_schema, c->table.target_table),
 							  other->pipeline_id == c->table.pipeline_id
@@ -306,12 +329,8 @@ refuse_early(const Prepare *p, const Candidate *c, List *taken)
 	return NULL;
 }
 
-/*
- * Make the target of one table in a subtransaction. What is the table's own
- * fault is noted in c->error; other errors are thrown.
- */
-static void
-prepare_target(const Prepare *p, Candidate *c)
+void
+snapshot_try_target(const SnapshotPrepare *p, SnapshotCandidate *c, SnapshotTargetStep step)
 {
 	MemoryContext cxt = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
@@ -320,7 +339,7 @@ prepare_target(const Prepare *p, Candidate *c)
 	MemoryContextSwitchTo(cxt);
 	PG_TRY();
 	{
-		make_target(p, c);
+		step(p, c);
 		ReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(cxt);
 		CurrentResourceOwner = owner;
@@ -346,8 +365,8 @@ prepare_target(const Prepare *p, Candidate *c)
 }
 
 /* Targets that tables of other pipelines write to: List of CatalogTable. */
-static List *
-targets_of_others(const CatalogPipeline *pipeline)
+List *
+snapshot_targets_of_others(const CatalogPipeline *pipeline)
 {
 	List	   *taken = NIL;
 	ListCell   *lc;
@@ -372,9 +391,20 @@ targets_of_others(const CatalogPipeline *pipeline)
 	return taken;
 }
 
+void
+snapshot_log_stopped(const SnapshotPrepare *p, const SnapshotCandidate *c)
+{
+	ereport(LOG,
+			(errcode(c->error->sqlstate),
+			 errmsg("source table \"%s.%s\" of pipeline \"%s\" is stopped: %s",
+					c->table.source_schema, c->table.source_table, p->pipeline->name, c->error->message),
+			 c->error->detail ? errdetail("%s", c->error->detail) : 0,
+			 c->error->hint ? errhint("%s", c->error->hint) : 0));
+}
+
 /* All that is written, in one transaction. */
 static void
-write_down(Prepare *p, CatalogPositionLog *log)
+write_down(SnapshotPrepare *p, CatalogPositionLog *log)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	List	   *taken;
@@ -386,16 +416,16 @@ write_down(Prepare *p, CatalogPositionLog *log)
 	heap_transaction_begin();
 	PushActiveSnapshot(GetTransactionSnapshot());
 
-	taken = targets_of_others(p->pipeline);
+	taken = snapshot_targets_of_others(p->pipeline);
 	foreach(lc, p->candidates)
 	{
-		Candidate  *c = lfirst(lc);
+		SnapshotCandidate *c = lfirst(lc);
 
 		CHECK_FOR_INTERRUPTS();
-		c->error = refuse_early(p, c, taken);
+		c->error = snapshot_refuse_early(p, c, taken);
 		if (c->error == NULL)
 		{
-			prepare_target(p, c);
+			snapshot_try_target(p, c, snapshot_make_target);
 			taken = lappend(taken, &c->table);
 		}
 		if (c->error != NULL)
@@ -407,7 +437,7 @@ write_down(Prepare *p, CatalogPositionLog *log)
 
 	foreach(lc, p->candidates)
 	{
-		Candidate  *c = lfirst(lc);
+		SnapshotCandidate *c = lfirst(lc);
 
 		c->table.definition = schema_def_to_jsonb(c->def);
 		catalog_table_insert(&c->table, c->error);
@@ -416,12 +446,7 @@ write_down(Prepare *p, CatalogPositionLog *log)
 		if (c->error == NULL && c->keeps_rows)
 			catalog_deleted_keep_all(c->table.pipeline_id, c->table.table_id);
 		if (c->error != NULL)
-			ereport(LOG,
-					(errcode(c->error->sqlstate),
-					 errmsg("source table \"%s.%s\" of pipeline \"%s\" is stopped: %s",
-							c->table.source_schema, c->table.source_table, p->pipeline->name, c->error->message),
-					 c->error->detail ? errdetail("%s", c->error->detail) : 0,
-					 c->error->hint ? errhint("%s", c->error->hint) : 0));
+			snapshot_log_stopped(p, c);
 	}
 	if (p->has_snapshot_mark)
 		catalog_pipeline_set_snapshot_mark(p->pipeline->id, &p->snapshot_mark, p->snapshot_mark_gtids);
@@ -443,7 +468,7 @@ snapshot_prepare(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint,
 	MemoryContext caller = CurrentMemoryContext;
 	MemoryContext cxt = AllocSetContextCreate(caller, "cdc snapshot prepare", ALLOCSET_DEFAULT_SIZES);
 	MysqlSession *session;
-	Prepare		p = {.pipeline = pipeline};
+	SnapshotPrepare p = {.pipeline = pipeline};
 
 	MemoryContextSwitchTo(cxt);
 	schema_options_read(pipeline, &p.options);
@@ -452,8 +477,9 @@ snapshot_prepare(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint,
 	session = mysql_session_open(endpoint); /* closed with cxt when something throws */
 	p.info = mysql_server_info(session);
 	mysql_server_start_mark(session, p.info, &p.position, &p.gtids);
-	read_tables(&p, session);
-	p.has_snapshot_mark = await_prepared(session);
+	snapshot_read_tables(&p, session, NIL);
+	require_tables(&p);
+	p.has_snapshot_mark = snapshot_await_prepared(session);
 	if (p.has_snapshot_mark)
 		mysql_server_start_mark(session, p.info, &p.snapshot_mark, &p.snapshot_mark_gtids);
 	mysql_session_close(session);

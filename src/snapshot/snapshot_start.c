@@ -171,7 +171,6 @@ snapshot_start_keeps_rows(const SnapshotStart *start, const CatalogTable *table,
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("target table \"%s.%s\" exists and has rows", table->target_schema, table->target_table),
-				 errhint("Drop or empty the table, then use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew, "
-						 "or begin anew with option \"on_existing\".")));
+				 errhint("Drop or empty the table, or set the option \"on_existing\" with cdc_alter_pipeline(), then use cdc_resync_table().")));
 	return snapshot_start_state(start) == CATALOG_TABLE_SNAPSHOT;
 }

@@ -169,18 +169,19 @@ my $writing = sub {
 	$dbh->do("delete from shop.a where id = $id") if rand() < 0.3;
 };
 my $shop = pipeline('shop');
+$shop->{options} = '{"snapshot_workers": 1}';    # so that the builder meets the tables in their order
 $source->start_writers(3, $writing);    # before the session: they would inherit its pipe
 my $holder = hold('select 1');
 $shop->start->wait_for_state('streaming')->wait_for_tables;
 ok(wait_for_waiting_build(), 'a build waits for an old transaction');
-is(index_status('shop', 'a.u', 'state'), 'building', 'the view says so');
+is($postgres->psql(q{select count(*) from pg_stat_cdc_index where pipeline = 'shop' and state = 'building'}), '1', 'the view says so');
 is(count_invalid(), '1', 'it is not valid yet');
 is($shop->state, 'streaming', 'the pipeline streams all the same');
 my $changes = $shop->status('changes');
 ok($postgres->poll("select changes > $changes + 500 from pg_stat_cdc_pipeline where pipeline = 'shop'", 't'), 'and applies changes while the build waits');
 
 $postgres->psql(q{select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'cdc_bridge snapshot worker'});
-ok($postgres->poll(q{select count(*) from pg_stat_cdc_index where pipeline = 'shop' and source_table = 'a' and source_index = 'u' and state = 'building' and started_at is not null}, '1'), 'a terminated worker leaves it building');
+ok($postgres->poll(q{select count(*) from pg_stat_cdc_index where pipeline = 'shop' and state = 'building' and started_at is not null}, '1'), 'a terminated worker leaves it building');
 ok(wait_for_waiting_build(), 'and another one waits');
 
 $postgres->kill9;

@@ -1,0 +1,479 @@
+/*-------------------------------------------------------------------------
+ *
+ * snapshot_join.c
+ *	  Tables join a stream that is running, or begin anew in it.
+ *
+ * NOTES
+ *	  Two halves. The ingest worker, between two source transactions and with
+ *	  nothing open, looks for tables that want to join and writes them down with
+ *	  the durable position as their join position J (snapshot_join): from J on
+ *	  the stream applies their changes. Nobody waits there for the source to
+ *	  show anything.
+ *
+ *	  J is where the log was read up to, and the log moves before the engine does:
+ *	  a SELECT may not see yet what lies before J. So the snapshot worker asks for
+ *	  start marks until one contains everything before J, and only then allows
+ *	  chunks to be read (snapshot_join_allow). What is not in that mark comes
+ *	  after J, in the stream.
+ *
+ *	  The same goes for definitions: a statement that stands before J in the log
+ *	  may not show in information_schema yet when the definition is read. It is
+ *	  read again when chunks are allowed, and must be the same. Statements after J
+ *	  stop the table when they come in the stream.
+ *
+ *	  XA transactions that were prepared before J and are not ended: their changes
+ *	  stand before J, so only a chunk can bring them. See the mark that is read
+ *	  when chunks are allowed, and apply/ for what it is compared with.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+#include "catalog/catalog_lock.h"
+#include "catalog/catalog_shadow.h"
+#include "heap/heap_row.h"
+#include "snapshot/snapshot_private.h"
+
+/* How a source table is called when it is asked for again. */
+static char *
+source_text(const char *text)
+{
+	return pg_server_to_any(pstrdup(text), strlen(text), PG_UTF8);
+}
+
+/* ------------------------------------------------------------- the ingest worker */
+
+/*
+ * What wants to be taken up; false when nothing does. The number of the newest
+ * wish is read before the list that it concerns.
+ */
+static bool
+read_wishes(int32 pipeline_id, CatalogPipeline **pipeline, int32 *asked, List **known, List **left)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	bool		due;
+
+	heap_transaction_begin();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	MemoryContextSwitchTo(cxt);
+	*pipeline = catalog_pipeline_by_id(pipeline_id);
+	due = *pipeline != NULL && (*pipeline)->tables_asked != (*pipeline)->tables_done;
+	if (due)
+	{
+		*asked = (*pipeline)->tables_asked;
+		*pipeline = catalog_pipeline_by_id(pipeline_id);
+		due = *pipeline != NULL;
+		*known = catalog_table_list(pipeline_id);
+		*left = catalog_table_list_left(pipeline_id);
+	}
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(cxt);
+	return due;
+}
+
+/* Tables that the list no longer means leave too: it may have been changed while they joined. */
+static List *
+without_unwanted(const CatalogPipeline *pipeline, List *known, List **left)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, known)
+	{
+		CatalogTable *table = lfirst(lc);
+
+		if (mysql_patterns_match(pipeline->tables, source_text(table->source_schema),
+								 source_text(table->source_table), NULL))
+			result = lappend(result, table);
+		else
+			*left = lappend(*left, table);
+	}
+	return result;
+}
+
+/* A table that is to be copied anew becomes a candidate. */
+static void
+add_known(SnapshotPrepare *p, MysqlSession *session, const CatalogTable *table)
+{
+	SnapshotCandidate *c = palloc0(sizeof(SnapshotCandidate));
+
+	c->is_known = true;
+	c->table = *table;
+	c->def = snapshot_describe(p, session, source_text(table->source_schema), source_text(table->source_table),
+							   &c->error);
+	if (c->def == NULL && c->error == NULL)
+		c->error = snapshot_make_error(CDC_ERRCODE_TABLE_CHANGED,
+									   psprintf("source table \"%s.%s\" does not exist",
+												table->source_schema, table->source_table),
+									   pstrdup("It was to be copied anew, and the source has no such table that the user may read."),
+									   pstrdup("Let it leave the pipeline with cdc_remove_table(), or use cdc_resync_table() when it is there again."));
+	p->candidates = lappend(p->candidates, c);
+}
+
+/* All talk with the source: which tables, and how they look. */
+static void
+ask_source(SnapshotPrepare *p, const MysqlEndpoint *endpoint, const CatalogPosition *durable, List *known)
+{
+	MysqlSession *session = mysql_session_open(endpoint);
+	ListCell   *lc;
+
+	p->info = mysql_server_info(session);
+	if (strcmp(p->info->identity, durable->identity) != 0)
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_SOURCE_REPLACED),
+				 errmsg("another source server answers for pipeline \"%s\"", p->pipeline->name),
+				 errdetail("The pipeline began on server \"%s\"; this one is \"%s\".",
+						   durable->identity, p->info->identity),
+				 errhint("Let the server's address lead to the former server again, or use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+	foreach(lc, known)
+	{
+		const CatalogTable *table = lfirst(lc);
+
+		if (table->resync_wanted)
+			add_known(p, session, table);
+	}
+	snapshot_read_tables(p, session, known);
+	mysql_session_close(session);
+}
+
+/* Where a table that is copied anew goes to: table.target is the table that it went to until now. */
+static void
+anew_target(const SnapshotPrepare *p, SnapshotCandidate *c)
+{
+	Oid			relid = c->table.target;
+	HeapRow    *row;
+	bool		has_rows;
+
+	c->table.swap_into = InvalidOid;
+	if (!OidIsValid(relid) || !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)))
+	{
+		snapshot_make_target(p, c);
+		return;
+	}
+
+	/* opening checks rights, key and columns */
+	row = heap_row_open(relid, c->def, &p->options.policies);
+	has_rows = heap_target_has_rows(row->target);
+	heap_row_close(row);
+	if (has_rows)
+	{
+		c->table.swap_into = relid;
+		snapshot_make_shadow(p, c);
+	}
+}
+
+/*
+ * Under its lock: is the table still to be copied anew? Takes over where it goes,
+ * and removes the shadow of a copy that is given up.
+ */
+static bool
+take_known(SnapshotCandidate *c)
+{
+	CatalogTable *now = catalog_table_by_id(c->table.pipeline_id, c->table.table_id);
+
+	if (now == NULL || !now->resync_wanted)
+		return false;
+	c->table.generation = now->generation;
+	c->table.target = now->target;
+	if (OidIsValid(now->swap_into))
+	{
+		catalog_shadow_drop(now->target);
+		c->table.target = now->swap_into;
+	}
+	return true;
+}
+
+static void
+find_target(SnapshotPrepare *p, SnapshotCandidate *c, List *taken)
+{
+	Oid			before = c->table.target;
+
+	if (c->error == NULL)
+		c->error = snapshot_refuse_early(p, c, taken);
+	if (c->error == NULL)
+		snapshot_try_target(p, c, c->is_known ? anew_target : snapshot_make_target);
+	if (c->error == NULL)
+		return;
+	c->table.state = CATALOG_TABLE_STOPPED;
+	c->table.swap_into = InvalidOid;
+	if (c->is_known)
+	{
+		c->table.target = before;
+		if (c->error->hint == NULL)
+			c->error->hint = pstrdup("Mend the cause, then use cdc_resync_table().");
+	}
+}
+
+/* What the catalog gets to know of a candidate. */
+static void
+write_candidate(const SnapshotPrepare *p, SnapshotCandidate *c, const CatalogPosition *durable, int32 asked)
+{
+	CatalogTable *table = &c->table;
+	char		position[CDC_POSITION_TEXT_MAX];
+
+	if (c->def != NULL)
+	{
+		table->definition = schema_def_to_jsonb(c->def);
+		table->row_estimate = c->def->row_estimate > PG_INT64_MAX ? PG_INT64_MAX : (int64) c->def->row_estimate;
+	}
+	/* above all that were before: wishes are counted */
+	table->generation = Max(table->generation, asked) + 1;
+	table->join_position = durable->position;
+	table->join_gtids = durable->gtids;
+	memset(&table->high_mark, 0, sizeof(table->high_mark));
+	memset(&table->stop_position, 0, sizeof(table->stop_position));
+	if (c->is_known)
+		catalog_table_begin_anew(table, c->error);
+	else
+		catalog_table_insert(table, c->error);
+
+	if (c->error != NULL)
+	{
+		snapshot_log_stopped(p, c);
+		return;
+	}
+	/* a table that keeps its place keeps its indexes, and the plan of those to come */
+	if (!c->is_known || c->made)
+		snapshot_index_plan(p->pipeline, table, c->def, &p->options, c->made);
+	if (c->keeps_rows)
+		catalog_deleted_keep_all(table->pipeline_id, table->table_id);
+	cdc_position_format(&table->join_position, position);
+	ereport(LOG,
+			(c->is_known
+			 ? errmsg("source table \"%s.%s\" of pipeline \"%s\" is copied anew from %s on",
+					  table->source_schema, table->source_table, p->pipeline->name, position)
+			 : errmsg("source table \"%s.%s\" joins pipeline \"%s\" at %s",
+					  table->source_schema, table->source_table, p->pipeline->name, position)));
+}
+
+/* All that is written, in one transaction: locks of tables, relations, then catalog rows. */
+static void
+write_down(SnapshotPrepare *p, List *known, List *left, const CatalogPosition *durable, int32 asked)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	List	   *due = NIL;
+	List	   *taken;
+	ListCell   *lc;
+
+	heap_transaction_begin();
+	MemoryContextSwitchTo(cxt);
+	foreach(lc, left)
+		catalog_lock_table(p->pipeline->id, ((CatalogTable *) lfirst(lc))->table_id, RowExclusiveLock);
+	foreach(lc, p->candidates)
+	{
+		SnapshotCandidate *c = lfirst(lc);
+
+		if (c->is_known)
+			catalog_lock_table(p->pipeline->id, c->table.table_id, RowExclusiveLock);
+	}
+	PushActiveSnapshot(GetTransactionSnapshot());
+
+	foreach(lc, left)
+	{
+		const CatalogTable *table = lfirst(lc);
+
+		if (OidIsValid(table->swap_into))
+			catalog_shadow_drop(table->target);
+	}
+	taken = list_concat(snapshot_targets_of_others(p->pipeline), list_copy(known));
+	foreach(lc, p->candidates)
+	{
+		SnapshotCandidate *c = lfirst(lc);
+		List	   *others = list_copy(taken);
+		ListCell   *lc2;
+
+		CHECK_FOR_INTERRUPTS();
+		if (c->is_known && !take_known(c))
+			continue;
+		foreach(lc2, others)
+		{
+			const CatalogTable *other = lfirst(lc2);
+
+			/* its own place, or one that never got there */
+			if ((c->is_known && other->pipeline_id == p->pipeline->id && other->table_id == c->table.table_id) ||
+				(other->state == CATALOG_TABLE_STOPPED && !OidIsValid(other->target)))
+				others = foreach_delete_current(others, lc2);
+		}
+		c->table.state = c->is_known ? CATALOG_TABLE_SNAPSHOT : snapshot_start_state(&p->start);
+		find_target(p, c, others);
+		if (!c->is_known)
+			taken = lappend(taken, &c->table);
+		due = lappend(due, c);
+	}
+
+	foreach(lc, left)
+	{
+		catalog_table_leave(p->pipeline->id, ((CatalogTable *) lfirst(lc))->table_id);
+		catalog_table_forget(p->pipeline->id, ((CatalogTable *) lfirst(lc))->table_id);
+	}
+	foreach(lc, due)
+		write_candidate(p, lfirst(lc), durable, asked);
+	catalog_pipeline_set_tables_done(p->pipeline->id, asked);
+
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(cxt);
+}
+
+bool
+snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, const CatalogPosition *durable)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	MemoryContext cxt = AllocSetContextCreate(caller, "cdc snapshot join", ALLOCSET_DEFAULT_SIZES);
+	SnapshotPrepare p = {0};
+	CatalogPipeline *pipeline;
+	List	   *known;
+	List	   *left;
+	int32		asked;
+	bool		due;
+
+	MemoryContextSwitchTo(cxt);
+	due = read_wishes(pipeline_id, &pipeline, &asked, &known, &left);
+	if (due)
+	{
+		p.pipeline = pipeline;
+		p.is_joining = true;
+		known = without_unwanted(pipeline, known, &left);
+		schema_options_read(pipeline, &p.options);
+		p.start = snapshot_start_read(pipeline);
+		ask_source(&p, endpoint, durable, known);
+		write_down(&p, known, left, durable, asked);
+	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(cxt);
+	return due;
+}
+
+/* ----------------------------------------------------------- the snapshot worker */
+
+List *
+snapshot_join_waiting(int32 pipeline_id)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	heap_transaction_begin();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	MemoryContextSwitchTo(cxt);
+	foreach(lc, catalog_table_list(pipeline_id))
+	{
+		CatalogTable *table = lfirst(lc);
+
+		if (table->state == CATALOG_TABLE_SNAPSHOT && !table->chunks_allowed)
+			result = lappend(result, table);
+	}
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(cxt);
+	return result;
+}
+
+/* Does the source table look as it was written down? Estimates do not count. */
+static bool
+looks_the_same(MysqlSession *session, const MysqlServerInfo *info, const CatalogTable *table)
+{
+	CdcTableDef *before = schema_def_from_jsonb(table->definition);
+	CdcTableDef *now = mysql_server_describe(session, info, source_text(table->source_schema),
+											 source_text(table->source_table));
+
+	if (now == NULL)
+		return false;
+	now->row_estimate = before->row_estimate;
+	now->avg_row_length = before->avg_row_length;
+	return DatumGetBool(DirectFunctionCall2(jsonb_eq, schema_def_to_jsonb(before), schema_def_to_jsonb(now)));
+}
+
+static void
+stop_waiting(const CatalogTable *table, const UtilErrorInfo *error)
+{
+	catalog_table_set_stopped(table->pipeline_id, table->table_id, NULL, error);
+	ereport(LOG,
+			(errcode(error->sqlstate),
+			 errmsg("source table \"%s.%s\" is stopped: %s",
+					table->source_schema, table->source_table, error->message),
+			 error->detail ? errdetail("%s", error->detail) : 0,
+			 errhint("%s", error->hint)));
+}
+
+static UtilErrorInfo *
+changed_error(const CatalogTable *table)
+{
+	return snapshot_make_error(CDC_ERRCODE_TABLE_CHANGED,
+							   psprintf("source table \"%s.%s\" changed while it joined",
+										table->source_schema, table->source_table),
+							   pstrdup("Its definition is no longer the one that was read then."),
+							   pstrdup("Use cdc_resync_table() to copy it anew."));
+}
+
+static UtilErrorInfo *
+xa_error(const CatalogTable *table)
+{
+	return snapshot_make_error(CDC_ERRCODE_UNSUPPORTED_EVENT,
+							   psprintf("XA transactions were prepared before source table \"%s.%s\" joined",
+										table->source_schema, table->source_table),
+							   pstrdup("One was committed since, others are still prepared or cannot be listed; rows of the first may be missing in a copy."),
+							   pstrdup("End the XA transactions (XA RECOVER on the source lists them) and give the source's user XA_RECOVER_ADMIN, then use cdc_resync_table()."));
+}
+
+bool
+snapshot_join_allow(int32 pipeline_id, List *waiting, MysqlSession *session, const MysqlServerInfo *info)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	List	   *shown = NIL;
+	List	   *changed = NIL;
+	CdcPosition mark;
+	char	   *mark_gtids;
+	ListCell   *lc;
+
+	foreach(lc, waiting)
+	{
+		const CatalogTable *table = lfirst(lc);
+
+		if (mysql_server_shows(session, info, &table->join_position, table->join_gtids, &mark, &mark_gtids))
+			shown = lappend(shown, lfirst(lc));
+	}
+	if (shown == NIL)
+		return false;
+
+	foreach(lc, shown)
+	{
+		if (!looks_the_same(session, info, lfirst(lc)))
+			changed = lappend(changed, lfirst(lc));
+	}
+	memset(&mark, 0, sizeof(mark));
+	mark_gtids = NULL;
+	if (snapshot_await_prepared(session))
+		mysql_server_start_mark(session, info, &mark, &mark_gtids);
+
+	heap_transaction_begin();
+	MemoryContextSwitchTo(cxt);
+	foreach(lc, shown)
+		catalog_lock_table(pipeline_id, ((CatalogTable *) lfirst(lc))->table_id, ShareLock);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	foreach(lc, shown)
+	{
+		const CatalogTable *table = lfirst(lc);
+		bool		xa_passed;
+
+		if (list_member_ptr(changed, table))
+			stop_waiting(table, changed_error(table));
+		else if (!catalog_table_allow_chunks(pipeline_id, table->table_id, table->generation,
+											 &mark, mark_gtids, &xa_passed) && xa_passed)
+			stop_waiting(table, xa_error(table));
+	}
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(cxt);
+	return true;
+}

@@ -1,0 +1,102 @@
+/*-------------------------------------------------------------------------
+ *
+ * snapshot_private.h
+ *	  What the files of snapshot/ share.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_SNAPSHOT_PRIVATE_H
+#define CDC_SNAPSHOT_PRIVATE_H
+
+#include "postgres.h"
+
+#include "mysql/mysql_server.h"
+#include "schema/table.h"
+#include "snapshot/snapshot.h"
+#include "snapshot/snapshot_start.h"
+
+/* A source table on its way into the catalog. */
+typedef struct SnapshotCandidate
+{
+	CdcTableDef *def;			/* NULL: it could not be had, and error tells why */
+	CatalogTable table;
+	bool		is_known;		/* it has its rows in the catalog, and is to be copied anew */
+	UtilErrorInfo *error;		/* why it is stopped; NULL: it is not */
+	bool		made;			/* the target is ours, it did not exist */
+	bool		keeps_rows;		/* see snapshot_start_keeps_rows */
+} SnapshotCandidate;
+
+typedef struct SnapshotPrepare
+{
+	const CatalogPipeline *pipeline;
+	const MysqlServerInfo *info;
+	SchemaTypeOptions options;
+	SnapshotStart start;
+	CdcPosition position;		/* start mark */
+	char	   *gtids;
+	bool		has_snapshot_mark;
+	CdcPosition snapshot_mark;	/* see catalog_pipeline_set_snapshot_mark */
+	char	   *snapshot_mark_gtids;
+	bool		is_joining;		/* the pipeline runs: a table that may not be read stops alone */
+	List	   *candidates;		/* of SnapshotCandidate */
+} SnapshotPrepare;
+
+/* ---- snapshot_prepare.c ---- */
+
+extern UtilErrorInfo *snapshot_make_error(int sqlstate, char *message, char *detail, char *hint);
+
+/* Add the tables that the pipeline's patterns mean to the candidates, without those of "known" (List of CatalogTable). */
+extern void snapshot_read_tables(SnapshotPrepare *p, MysqlSession *session, List *known);
+
+/*
+ * A table's definition, or NULL when it is not there, or (while joining) when the user may not read it: then *error
+ * tells why.
+ */
+extern CdcTableDef *snapshot_describe(const SnapshotPrepare *p, MysqlSession *session,
+									  const char *schema, const char *name, UtilErrorInfo **error);
+
+/*
+ * Wait until the XA transactions that are prepared now have ended and are visible, if they were
+ * committed. False when that cannot be told, or takes too long.
+ */
+extern bool snapshot_await_prepared(MysqlSession *session);
+
+/* Reasons that need no look at the target: definition, names, another table with the same target; NULL when there is none. */
+extern UtilErrorInfo *snapshot_refuse_early(const SnapshotPrepare *p, const SnapshotCandidate *c, List *taken);
+
+/* Make the target of a candidate, or take the one that is there, as the pipeline's options say. Throws. */
+extern void snapshot_make_target(const SnapshotPrepare *p, SnapshotCandidate *c);
+
+/*
+ * Do that (or another step) in a subtransaction. What is the table's own fault is noted in
+ * c->error; other errors are thrown.
+ */
+typedef void (*SnapshotTargetStep) (const SnapshotPrepare *p, SnapshotCandidate *c);
+extern void snapshot_try_target(const SnapshotPrepare *p, SnapshotCandidate *c, SnapshotTargetStep step);
+
+/* Targets that tables of other pipelines write to: List of CatalogTable. */
+extern List *snapshot_targets_of_others(const CatalogPipeline *pipeline);
+
+/* Tell the log why a candidate is stopped. */
+extern void snapshot_log_stopped(const SnapshotPrepare *p, const SnapshotCandidate *c);
+
+/* ---- snapshot_swap.c ---- */
+
+/* Make the shadow of the candidate's table.swap_into: it becomes table.target. Throws when there can be none. */
+extern void snapshot_make_shadow(const SnapshotPrepare *p, SnapshotCandidate *c);
+
+typedef enum SnapshotSwapResult
+{
+	SNAPSHOT_SWAP_DONE,			/* the table streams, or is stopped */
+	SNAPSHOT_SWAP_BLOCKED,		/* others use the table, which its row in the catalog tells */
+	SNAPSHOT_SWAP_AGAIN			/* the table was altered: a new copy was asked for */
+} SnapshotSwapResult;
+
+/*
+ * Put the shadow of a table, whose high mark the stream has passed, in the place of the table it was made
+ * for: the table streams. In a transaction of its own; waits for others only a moment.
+ */
+extern SnapshotSwapResult snapshot_swap(const CatalogTable *table);
+
+#endif							/* CDC_SNAPSHOT_PRIVATE_H */
