@@ -54,7 +54,7 @@ PG_FUNCTION_INFO_V1(cdc_check);
 /* ---- finding a server ---- */
 
 Oid
-api_source_server(const char *name)
+api_source_server(const char *name, Oid role)
 {
 	ForeignServer *server = GetForeignServerByName(name, true);
 
@@ -70,12 +70,12 @@ api_source_server(const char *name)
 				 errmsg("server \"%s\" is not a source of changes", name),
 				 errdetail("Its foreign data wrapper is \"%s\".", GetForeignDataWrapper(server->fdwid)->fdwname),
 				 errhint("Use a server of foreign data wrapper cdc_mysql.")));
-	if (!cdc_foreign_server_usage(server->serverid, GetUserId()))
+	if (!cdc_foreign_server_usage(server->serverid, role))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied for foreign server %s", name),
 				 errhint("Run GRANT USAGE ON FOREIGN SERVER %s TO %s.", quote_identifier(name),
-						 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
+						 quote_identifier(GetUserNameFromId(role, false)))));
 	return server->serverid;
 }
 
@@ -303,7 +303,7 @@ line_of_error(const ErrorData *edata)
 static void
 check_source(ReturnSetInfo *rsinfo, const char *name)
 {
-	Oid			serverid = api_source_server(name);
+	Oid			serverid = api_source_server(name, GetUserId());
 	MemoryContext cxt = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
 	List	   *volatile lines = NIL;

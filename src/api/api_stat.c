@@ -24,6 +24,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
@@ -34,6 +35,7 @@
 PG_FUNCTION_INFO_V1(cdc_stat_pipeline);
 PG_FUNCTION_INFO_V1(cdc_stat_table);
 PG_FUNCTION_INFO_V1(cdc_stat_position);
+PG_FUNCTION_INFO_V1(cdc_reset_stats);
 
 #define BAR_WIDTH 20
 #define ROW_MAX 40
@@ -202,7 +204,7 @@ cdc_stat_pipeline(PG_FUNCTION_ARGS)
 		put_int32(&row, pipeline->id);
 		put_datum(&row, ObjectIdGetDatum(pipeline->owner), false);
 		put_text(&row, pipeline->source);
-		put_text(&row, catalog_pipeline_state_name(pipeline->state));
+		put_text(&row, api_pipeline_is_waiting(pipeline) ? API_STATE_WAITING : catalog_pipeline_state_name(pipeline->state));
 		put_pid(&row, stat.ingest_pid);
 		put_pid(&row, stat.snapshot_pid);
 		put_table_counts(&row, pipeline->id);
@@ -216,6 +218,8 @@ cdc_stat_pipeline(PG_FUNCTION_ARGS)
 		put_int64(&row, stat.changes);
 		put_int64(&row, stat.bytes);
 		put_int64(&row, stat.flushes);
+		put_int64(&row, catalog_skip_count(pipeline->id));
+		put_time(&row, stat.stats_reset);
 		put_int32(&row, stat.failures);
 		put_time(&row, stat.retry_at);
 		put_time(&row, stat.started_at);
@@ -350,4 +354,31 @@ cdc_stat_position(PG_FUNCTION_ARGS)
 		put_row(rsinfo, &row);
 	}
 	return (Datum) 0;
+}
+
+/* Counters live in shared memory: they are set to zero at once, whether or not the transaction commits. */
+Datum
+cdc_reset_stats(PG_FUNCTION_ARGS)
+{
+	ListCell   *lc;
+
+	if (!PG_ARGISNULL(0))
+	{
+		char	   *name = api_name_arg(fcinfo);
+		CatalogPipeline *pipeline = catalog_pipeline_by_name(name);
+
+		if (pipeline == NULL)
+			api_no_pipeline(name, NULL);
+		api_check_owner(pipeline);
+		shmem_reset_stats(pipeline->id);
+		PG_RETURN_VOID();
+	}
+	foreach(lc, catalog_pipeline_list())
+	{
+		const CatalogPipeline *pipeline = lfirst(lc);
+
+		if (has_privs_of_role(GetUserId(), pipeline->owner))
+			shmem_reset_stats(pipeline->id);
+	}
+	PG_RETURN_VOID();
 }

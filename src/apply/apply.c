@@ -80,6 +80,7 @@ apply_create(const CatalogPipeline *pipeline, CatalogPositionLog *log,
 	apply_tables_init(apply);
 	MemoryContextSwitchTo(apply->change_cxt);
 	apply_tables_load(apply);
+	apply_skips_load(apply);
 	MemoryContextSwitchTo(caller);
 	MemoryContextReset(apply->change_cxt);
 	return apply;
@@ -207,6 +208,7 @@ undo(Apply *apply)
 
 	apply->in_txn = false;
 	apply->passing_over = false;
+	apply->skipping = NULL;
 	apply->txn_changes = 0;
 	apply->ngtids = 0;
 	apply->moved = false;
@@ -476,7 +478,9 @@ on_begin(Apply *apply, const CdcEvent *event)
 	apply->txn_gtid = event->gtid;
 	apply->txn_action = 0;
 	apply->txn_changes = 0;
-	apply->passing_over = apply->rolled_back != NIL && is_rolled_back(apply, &event->position);
+	apply->skipping = apply->skips == NIL ? NULL : apply_skip_find(apply, &event->position, &event->gtid);
+	apply->passing_over = apply->skipping != NULL ||
+		(apply->rolled_back != NIL && is_rolled_back(apply, &event->position));
 }
 
 static void
@@ -513,6 +517,9 @@ advance(Apply *apply, const CdcPosition *position)
 static void
 finish_txn(Apply *apply, const CdcEvent *event, bool counts)
 {
+	if (apply->skipping != NULL)
+		apply_skip_done(apply, apply->skipping, &apply->txn_start, apply->txn_action);
+	apply->skipping = NULL;
 	apply->in_txn = false;
 	apply->passing_over = false;
 	apply->txn_changes = 0;
@@ -550,7 +557,7 @@ rewind_passed_over(Apply *apply)
 static ApplyResult
 on_commit(Apply *apply, const CdcEvent *event)
 {
-	if (apply->passing_over)
+	if (apply->passing_over && apply->skipping == NULL)
 		return rewind_passed_over(apply);
 	finish_txn(apply, event, true);
 	return APPLY_OK;
@@ -591,7 +598,7 @@ on_prepare(Apply *apply, const CdcEvent *event)
 	ListCell   *lc;
 	char		position[CDC_POSITION_TEXT_MAX];
 
-	if (apply->passing_over)
+	if (apply->passing_over && apply->skipping == NULL)
 		return rewind_passed_over(apply);
 	if (apply->txn_changes == 0)
 	{
@@ -625,9 +632,19 @@ static ApplyResult
 on_statement(Apply *apply, const CdcEvent *event)
 {
 	ApplyResult result = APPLY_OK;
+	CatalogSkip *skip = NULL;
 
-	if (!apply->passing_over)
+	if (!apply->in_txn)
+	{
+		apply->in_statement = true;
+		apply->txn_start = event->start;
+		skip = apply->skips == NIL ? NULL : apply_skip_find(apply, &event->start, &event->gtid);
+	}
+	if (skip != NULL)
+		apply_skip_done(apply, skip, &event->start, 0);
+	else if (!apply->passing_over)
 		result = apply_statement(apply, event);
+	apply->in_statement = false;
 	if (result == APPLY_OK && !apply->in_txn)
 	{
 		advance(apply, &event->position);
@@ -755,4 +772,10 @@ const ApplyStats *
 apply_stats(const Apply *apply)
 {
 	return &apply->stats;
+}
+
+const CdcPosition *
+apply_open_transaction(const Apply *apply)
+{
+	return apply->in_txn || apply->in_statement ? &apply->txn_start : NULL;
 }

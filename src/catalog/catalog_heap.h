@@ -33,10 +33,11 @@ typedef enum CatalogRelation
 	CATALOG_REL_TABLE_STATE,
 	CATALOG_REL_SNAPSHOT_CHUNK,
 	CATALOG_REL_SNAPSHOT_DELETED,
-	CATALOG_REL_PREPARED_XID
+	CATALOG_REL_PREPARED_XID,
+	CATALOG_REL_SKIPPED_TRANSACTION
 } CatalogRelation;
 
-#define CATALOG_RELATIONS 7
+#define CATALOG_RELATIONS 8
 
 /* Column numbers, as in the install script. */
 enum
@@ -65,10 +66,13 @@ enum
 	Anum_pipeline_state_last_error_hint,
 	Anum_pipeline_state_last_error_position,
 	Anum_pipeline_state_last_error_at,
+	Anum_pipeline_state_failed_transaction,
 	Anum_pipeline_state_snapshot_mark_file,
 	Anum_pipeline_state_snapshot_mark_offset,
 	Anum_pipeline_state_snapshot_mark_gtids,
-	Natts_pipeline_state = Anum_pipeline_state_snapshot_mark_gtids
+	Anum_pipeline_state_server_start,
+	Anum_pipeline_state_fingerprint,
+	Natts_pipeline_state = Anum_pipeline_state_fingerprint
 };
 
 enum
@@ -134,6 +138,20 @@ enum
 	Anum_prepared_xid_xid,
 	Anum_prepared_xid_position,
 	Natts_prepared_xid = Anum_prepared_xid_position
+};
+
+enum
+{
+	Anum_skipped_transaction_pipeline_id = 1,
+	Anum_skipped_transaction_skip_id,
+	Anum_skipped_transaction_position,
+	Anum_skipped_transaction_gtid,
+	Anum_skipped_transaction_requested_by,
+	Anum_skipped_transaction_requested_at,
+	Anum_skipped_transaction_skipped_at,
+	Anum_skipped_transaction_skipped_position,
+	Anum_skipped_transaction_skipped_changes,
+	Natts_skipped_transaction = Anum_skipped_transaction_skipped_changes
 };
 
 /* OID of the table; throws when the extension is not in this database. */

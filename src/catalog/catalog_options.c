@@ -116,6 +116,12 @@ catalog_pipeline_options_check(Datum options)
 	}
 }
 
+void
+catalog_pipeline_option_name_check(const char *name)
+{
+	util_option_name_check(&catalog_pipeline_options, name);
+}
+
 char *
 catalog_pipeline_option(const CatalogPipeline *pipeline, const char *name)
 {

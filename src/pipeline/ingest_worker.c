@@ -42,6 +42,7 @@ typedef struct Ingest
 	int			pending;		/* tables not handed over yet */
 	uint64		stops_seen;		/* of apply_stop_count, when tables were last counted */
 	bool		healthy;		/* failures were forgotten */
+	ApplyStats	shown;			/* counters as they were added to the slot's last */
 	bool		said_state;		/* the pipeline's state was written since the source was opened */
 	TimestampTz handed_over_at; /* last look */
 	TimestampTz event_at;		/* last word of the source */
@@ -71,11 +72,13 @@ publish(Ingest *ingest)
 	const ApplyStats *stats = apply_stats(ingest->apply);
 
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
-	slot->transactions = stats->transactions;
-	slot->changes = stats->changes;
-	slot->bytes = stats->bytes;
-	slot->flushes = stats->flushes;
-	slot->source_time_us = stats->source_time_us;
+	slot->transactions += stats->transactions - ingest->shown.transactions;
+	slot->changes += stats->changes - ingest->shown.changes;
+	slot->bytes += stats->bytes - ingest->shown.bytes;
+	slot->flushes += stats->flushes - ingest->shown.flushes;
+	ingest->shown = *stats;
+	if (stats->source_time_us != 0)
+		slot->source_time_us = stats->source_time_us;
 	slot->last_event_at = ingest->event_at;
 	slot->caught_up_at = ingest->idle_at;
 	slot->durable = apply_durable(ingest->apply)->position;
@@ -234,6 +237,12 @@ prepare(Ingest *ingest)
 	snapshot_prepare(worker->pipeline, worker->endpoint, ingest->log);
 }
 
+static const CdcPosition *
+open_transaction(void *arg)
+{
+	return apply_open_transaction(arg);
+}
+
 static void
 ingest_run(Worker *worker)
 {
@@ -253,6 +262,8 @@ ingest_run(Worker *worker)
 		prepare(&ingest);
 
 	ingest.apply = apply_create(worker->pipeline, ingest.log, publish_table, &ingest);
+	worker->transaction_arg = ingest.apply;
+	worker->transaction = open_transaction;
 	check_tables_left(&ingest);
 	if (ingest.pending > 0)
 		want_snapshot_worker(&ingest);

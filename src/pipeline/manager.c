@@ -174,7 +174,7 @@ report_not_started(const CatalogPipeline *pipeline, ShmemWorkerKind kind, int sq
 	}
 	LWLockRelease(shmem->lock);
 
-	worker_write_failure(pipeline->id, kind, true, &info, NULL);
+	worker_write_failure(pipeline->id, kind, true, &info, NULL, NULL);
 }
 
 /* Could a worker connect as the owner? If not, say what is missing: a failed connection could not. */
@@ -212,7 +212,7 @@ owner_can_connect(const CatalogPipeline *pipeline)
 		report_not_started(pipeline, SHMEM_INGEST, ERRCODE_UNDEFINED_OBJECT,
 						   psprintf("the owner of pipeline \"%s\" does not exist any more", pipeline->name),
 						   psprintf("Its role had the OID %u.", pipeline->owner),
-						   "Drop the pipeline with cdc_drop_pipeline() and make it anew as another role.");
+						   "Give it another owner with cdc_alter_pipeline(), as a superuser.");
 	else if (!can_login)
 		report_not_started(pipeline, SHMEM_INGEST, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
 						   psprintf("role \"%s\" is not permitted to log in", name),
@@ -263,7 +263,8 @@ start_worker(const CatalogPipeline *pipeline, ShmemWorkerKind kind)
 static bool
 look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
 {
-	bool		should_run = pipeline->enabled && pipeline->state != CATALOG_PIPELINE_FAILED;
+	bool		should_run = pipeline->enabled && pipeline->state != CATALOG_PIPELINE_FAILED &&
+		shmem_may_run(pipeline->server_start);
 	bool		start[SHMEM_WORKER_KINDS] = {false, false};
 	bool		full = false;
 	ShmemPipeline *slot;
@@ -297,6 +298,12 @@ look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
 				slot->state_wanted = true;
 				if (place->latch != NULL)
 					SetLatch(place->latch);
+			}
+			if (place->pid != 0 && place->stamp != 0 && place->stamp != pipeline->stamp)
+			{
+				/* altered since it began: the next one reads what stands there now */
+				shmem_ask_to_leave(place->pid, place->latch, &place->leave_at);
+				*nap = Min(*nap, LEAVE_NAP_MS);
 			}
 			if (place->pid != 0 || slot->blocked_by != 0 || worker_is_under_way(pipeline->id, kind))
 				continue;

@@ -51,6 +51,7 @@ typedef struct ShmemWorker
 	TimestampTz started_at;
 	int			failures;		/* in a row */
 	TimestampTz retry_at;		/* not before that; 0: at once */
+	uint64		stamp;			/* of the definition that it has read; 0: not yet */
 } ShmemWorker;
 
 typedef struct ShmemPipeline
@@ -66,6 +67,7 @@ typedef struct ShmemPipeline
 	int64		changes;
 	int64		bytes;
 	int64		flushes;
+	TimestampTz stats_reset;	/* when the counters were set to zero by hand; 0: never */
 	int64		source_time_us;
 	TimestampTz last_event_at;
 	TimestampTz caught_up_at;

@@ -177,12 +177,8 @@ value_is_valid(const UtilOption *option, const char *value)
 	return false;
 }
 
-/*
- * Check one option and its value (NULL: not a scalar). Throws for an unknown
- * name, a bad value, and a file-naming option that a non-superuser sets.
- */
 const UtilOption *
-util_option_check(const UtilOptionTable *table, const char *name, const char *value)
+util_option_name_check(const UtilOptionTable *table, const char *name)
 {
 	const UtilOption *option = find(table, name);
 
@@ -191,6 +187,18 @@ util_option_check(const UtilOptionTable *table, const char *name, const char *va
 				(errcode(is_fdw(table) ? ERRCODE_FDW_INVALID_OPTION_NAME : ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("unrecognized option \"%s\" for %s", name, owner_text(table)),
 				 errhint("Valid options are: %s.", names_nearest_first(table, name))));
+	return option;
+}
+
+/*
+ * Check one option and its value (NULL: not a scalar). Throws for an unknown
+ * name, a bad value, and a file-naming option that a non-superuser sets.
+ */
+const UtilOption *
+util_option_check(const UtilOptionTable *table, const char *name, const char *value)
+{
+	const UtilOption *option = util_option_name_check(table, name);
+
 	if (value == NULL || !value_is_valid(option, value))
 		throw_bad_value(table, option, value);
 	if (option->superuser_only && !superuser())

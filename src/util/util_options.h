@@ -51,6 +51,9 @@ typedef struct UtilOptionTable
  */
 extern const UtilOption *util_option_check(const UtilOptionTable *table, const char *name, const char *value);
 
+/* The name alone: throws when there is no such option. */
+extern const UtilOption *util_option_name_check(const UtilOptionTable *table, const char *name);
+
 /* Typed reading of a value that was checked; value NULL gives the default. */
 extern bool util_option_bool(const UtilOptionTable *table, const char *name, const char *value);
 extern int	util_option_int(const UtilOptionTable *table, const char *name, const char *value);
