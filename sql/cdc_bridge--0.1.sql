@@ -244,6 +244,13 @@ COMMENT ON FUNCTION @extschema@.cdc_check(text) IS 'what this server, or a sourc
 -- With a server it connects to another machine.
 REVOKE ALL ON FUNCTION @extschema@.cdc_check(text) FROM PUBLIC;
 
+CREATE FUNCTION @extschema@.cdc_check_pipeline(pipeline text)
+RETURNS TABLE("check" text, status text, detail text, hint text)
+LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 30
+AS 'MODULE_PATHNAME', 'cdc_check_pipeline';
+COMMENT ON FUNCTION @extschema@.cdc_check_pipeline(text) IS 'what a pipeline needs of this server, of its source and of its tables, and whether it is there; changes nothing';
+REVOKE ALL ON FUNCTION @extschema@.cdc_check_pipeline(text) FROM PUBLIC;
+
 CREATE FUNCTION @extschema@.cdc_list_options()
 RETURNS TABLE(kind text, subject text, name text, type text, "default" text, allowed text, unit text, description text)
 LANGUAGE C STABLE PARALLEL SAFE ROWS 40

@@ -37,6 +37,7 @@
 #include "api/api.h"
 #include "catalog/catalog_lock.h"
 #include "compat/pg_compat.h"
+#include "pipeline/budget.h"
 #include "pipeline/shmem.h"
 
 PG_FUNCTION_INFO_V1(cdc_create_pipeline);
@@ -350,6 +351,24 @@ check_preloaded(void)
 				 errhint("Add cdc_bridge to \"shared_preload_libraries\" and restart the server.")));
 }
 
+/* Tell at once what its workers would run into. */
+static void
+warn_of_short_budgets(const char *name, int32 id)
+{
+	for (int kind = 0; kind < BUDGET_KINDS; kind++)
+	{
+		Budget		budget;
+
+		budget_read(kind, id, &budget);
+		if (budget_is_short(&budget))
+			ereport(WARNING,
+					(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+					 errmsg("%s may be too low for pipeline \"%s\"", budget.setting, name),
+					 errdetail_internal("%s", budget_detail(&budget)),
+					 errhint("%s", budget_hint(&budget))));
+	}
+}
+
 /* ---- functions ---- */
 
 Datum
@@ -388,6 +407,7 @@ cdc_start_pipeline(PG_FUNCTION_ARGS)
 		}
 		id = pipeline->id;
 	}
+	warn_of_short_budgets(name, id);
 	catalog_pipeline_set_enabled(id, true);
 	shmem_wake_at_commit();
 	PG_RETURN_VOID();

@@ -31,6 +31,7 @@
 #include "postmaster/bgworker.h"
 #include "replication/origin.h"
 #include "utils/acl.h"
+#include "utils/backend_status.h"
 #include "utils/rel.h"
 #include "utils/snapshot.h"
 #include "utils/wait_event.h"
@@ -179,6 +180,26 @@ cdc_index_beginscan(Relation heap, Relation index, Snapshot snapshot, int nkeys)
 #else
 	return index_beginscan(heap, index, snapshot, nkeys, 0);
 #endif
+}
+
+/* 16: another name. Background workers of all kinds that are there now. */
+static inline int
+cdc_count_background_workers(void)
+{
+	int			n = pgstat_fetch_stat_numbackends();
+	int			count = 0;
+
+	for (int i = 1; i <= n; i++)
+	{
+#if PG_VERSION_NUM >= 160000
+		const LocalPgBackendStatus *entry = pgstat_get_local_beentry_by_index(i);
+#else
+		const LocalPgBackendStatus *entry = pgstat_fetch_stat_local_beentry(i);
+#endif
+
+		count += entry != NULL && entry->backendStatus.st_backendType == B_BG_WORKER;
+	}
+	return count;
 }
 
 /* 18: max_replication_slots no longer limits origins */

@@ -33,6 +33,7 @@
 
 #include "catalog/catalog.h"
 #include "compat/pg_compat.h"
+#include "pipeline/budget.h"
 #include "pipeline/worker.h"
 #include "util/util_wait.h"
 
@@ -226,6 +227,28 @@ owner_can_connect(const CatalogPipeline *pipeline)
 	return false;
 }
 
+/* Is there a place for the states of the pipeline's origins? Without one a worker could only fail. */
+static bool
+origins_suffice(const CatalogPipeline *pipeline, ShmemWorkerKind kind)
+{
+	MemoryContext keep = CurrentMemoryContext;
+	Budget		budget;
+
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	budget_read(BUDGET_ORIGINS, pipeline->id, &budget);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(keep);
+
+	if (!budget_is_short(&budget))
+		return true;
+	report_not_started(pipeline, kind, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+					   psprintf("too few replication origins for pipeline \"%s\"", pipeline->name),
+					   budget_detail(&budget), budget_hint(&budget));
+	return false;
+}
+
 /* Start one worker of a pipeline. */
 static void
 start_worker(const CatalogPipeline *pipeline, ShmemWorkerKind kind)
@@ -234,7 +257,7 @@ start_worker(const CatalogPipeline *pipeline, ShmemWorkerKind kind)
 	MemoryContext old;
 	bool		started;
 
-	if (!owner_can_connect(pipeline))
+	if (!owner_can_connect(pipeline) || !origins_suffice(pipeline, kind))
 		return;
 
 	old = MemoryContextSwitchTo(TopMemoryContext);
@@ -327,7 +350,8 @@ look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
 		report_not_started(pipeline, SHMEM_INGEST, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
 						   "too many running pipelines",
 						   psprintf("cdc_bridge.max_pipelines is %d.", shmem_max_pipelines),
-						   "Increase \"cdc_bridge.max_pipelines\" and restart the server.");
+						   psprintf("Run ALTER SYSTEM SET cdc_bridge.max_pipelines = %d and restart the server.",
+									shmem_max_pipelines + 8));
 	return should_run;
 }
 

@@ -544,3 +544,14 @@ shmem_reset_stats(int32 pipeline_id)
 	}
 	LWLockRelease(shmem->lock);
 }
+
+int
+shmem_count_tables(void)
+{
+	int			count;
+
+	LWLockAcquire(shmem->lock, LW_SHARED);
+	count = (int) hash_get_num_entries(table_stats);
+	LWLockRelease(shmem->lock);
+	return count;
+}

@@ -71,6 +71,9 @@ typedef struct ShmemTableStat
 extern bool shmem_pipeline_stat(int32 pipeline_id, ShmemPipelineStat *stat);
 extern void shmem_table_stat(int32 pipeline_id, int32 table_id, ShmemTableStat *stat);
 
+/* Tables with counters in the whole server now. */
+extern int	shmem_count_tables(void);
+
 /* Set the counters of a pipeline of this database, and of its tables, to zero; at once. */
 extern void shmem_reset_stats(int32 pipeline_id);
 

@@ -17,6 +17,7 @@ SELECT cdc_alter_pipeline('ann_in');
 SELECT cdc_set_position('ann_in', 'binlog.000001:4');
 SELECT cdc_skip_transaction('ann_in');
 SELECT cdc_reset_stats();
+SELECT * FROM cdc_check_pipeline('ann_in');
 SELECT * FROM cdc_check('privileges_shop');
 SELECT * FROM cdc_bridge.pipeline;
 INSERT INTO cdc_bridge.pipeline_state VALUES (1, 1, true, 'streaming');
