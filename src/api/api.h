@@ -45,6 +45,9 @@ extern char *api_name_arg(FunctionCallInfo fcinfo);
 /* Throws when the pipeline's owner could not make tables where they go. */
 extern void api_check_targets(const CatalogPipeline *pipeline);
 
+/* Throws for the first option that is unknown or has a bad value; options may be 0. */
+extern void api_check_options(Datum options);
+
 /* Throws unless the source is one server, of the right kind. */
 extern void api_check_sides(const CatalogPipeline *pipeline);
 

@@ -85,7 +85,7 @@ merge_options(Datum old, Datum changes)
 	foreach(lc, taken_out)
 		catalog_pipeline_option_name_check(lfirst(lc));
 	set = without(changes, taken_out);
-	catalog_pipeline_options_check(set);
+	api_check_options(set);
 	if (old != (Datum) 0)
 		set = DirectFunctionCall2(jsonb_concat, without(old, taken_out), set);
 	return JB_ROOT_COUNT(DatumGetJsonbP(set)) == 0 ? (Datum) 0 : set;

@@ -39,6 +39,7 @@
 #include "compat/pg_compat.h"
 #include "pipeline/budget.h"
 #include "pipeline/shmem.h"
+#include "schema/type_map.h"
 
 PG_FUNCTION_INFO_V1(cdc_create_pipeline);
 PG_FUNCTION_INFO_V1(cdc_start_pipeline);
@@ -280,6 +281,15 @@ api_check_targets(const CatalogPipeline *def)
 	}
 }
 
+void
+api_check_options(Datum options)
+{
+	CatalogPipeline pipeline = {.options = options};
+
+	catalog_pipeline_options_check(options);
+	schema_overrides_check(catalog_pipeline_option(&pipeline, "column_types"));
+}
+
 /* Values come in UTF-8 and are not converted. */
 static void
 check_encoding(void)
@@ -303,7 +313,7 @@ create(const CatalogPipeline *def)
 	check_name(def->name);
 	api_check_sides(def);
 	check_tables(def);
-	catalog_pipeline_options_check(def->options);
+	api_check_options(def->options);
 	if (catalog_pipeline_by_name(def->name) != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_DUPLICATE_OBJECT),

@@ -28,6 +28,7 @@
 #if PG_VERSION_NUM >= 160000
 #include "parser/parse_relation.h"
 #endif
+#include "parser/parse_type.h"
 #include "postmaster/bgworker.h"
 #include "replication/origin.h"
 #include "utils/acl.h"
@@ -179,6 +180,17 @@ cdc_index_beginscan(Relation heap, Relation index, Snapshot snapshot, int nkeys)
 	return index_beginscan(heap, index, snapshot, NULL, nkeys, 0);
 #else
 	return index_beginscan(heap, index, snapshot, nkeys, 0);
+#endif
+}
+
+/* 16: errors may be returned; we want them thrown */
+static inline TypeName *
+cdc_type_name_from_string(const char *text)
+{
+#if PG_VERSION_NUM >= 160000
+	return typeStringToTypeName(text, NULL);
+#else
+	return typeStringToTypeName(text);
 #endif
 }
 
