@@ -177,6 +177,9 @@ extern CatalogTable *catalog_table_by_id(int32 pipeline_id, int32 table_id);
 /* Fills table_id. error: why a table in state STOPPED never began. */
 extern void catalog_table_insert(CatalogTable *table, const UtilErrorInfo *error);
 
+/* Only the state, for a table that came from a dump without it. */
+extern void catalog_table_insert_state(const CatalogTable *table, const UtilErrorInfo *error);
+
 /* SNAPSHOT -> CATCHUP; false when the table is no longer in that state or generation. */
 extern bool catalog_table_set_catchup(int32 pipeline_id, int32 table_id, int32 generation,
 									  const CdcPosition *high_mark, int64 rows_copied);

@@ -237,6 +237,16 @@ prepare(Ingest *ingest)
 	snapshot_prepare(worker->pipeline, worker->endpoint, ingest->log);
 }
 
+/* First run after a dump was restored and a position given. */
+static void
+adopt(Ingest *ingest)
+{
+	const Worker *worker = ingest->worker;
+
+	cdc_source_require(source_mysql_create(worker->endpoint, worker->pipeline_id, NULL, NULL));
+	snapshot_adopt(worker->pipeline, worker->endpoint, ingest->log);
+}
+
 static const CdcPosition *
 open_transaction(void *arg)
 {
@@ -247,6 +257,7 @@ static void
 ingest_run(Worker *worker)
 {
 	Ingest		ingest = {.worker = worker};
+	const CatalogPosition *current;
 	MemoryContext stream_cxt;
 
 	StartTransactionCommand();
@@ -258,8 +269,11 @@ ingest_run(Worker *worker)
 
 	pgstat_report_activity(STATE_RUNNING, psprintf("starting pipeline %s", worker->pipeline->name));
 
-	if (catalog_position_log_current(ingest.log) == NULL)
+	current = catalog_position_log_current(ingest.log);
+	if (current == NULL)
 		prepare(&ingest);
+	else if (current->identity[0] == '\0')
+		adopt(&ingest);
 
 	ingest.apply = apply_create(worker->pipeline, ingest.log, publish_table, &ingest);
 	worker->transaction_arg = ingest.apply;

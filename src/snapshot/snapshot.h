@@ -36,6 +36,13 @@
 extern void snapshot_prepare(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint,
 							 CatalogPositionLog *log);
 
+/*
+ * First run of a pipeline that was restored from a dump and given a position, whose identity is "" so far: its tables
+ * are followed as they are, by the definitions that the source has now. Call outside a transaction.
+ */
+extern void snapshot_adopt(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint,
+						   CatalogPositionLog *log);
+
 typedef struct SnapshotCopy SnapshotCopy;
 
 /* Values of a table that a policy changed are told after each chunk that has some. */
