@@ -6,9 +6,9 @@
  *
  * NOTES
  *	  Both give up what the pipeline promises otherwise, so both say what it
- *	  means, in a NOTICE and in the server's log. Setting a position needs the
- *	  pipeline's lock alone, which waits until its workers have left. It writes a
- *	  base row of the position log in the caller's transaction.
+ *	  means, in a NOTICE and in the server's log. Setting a position has the
+ *	  pipeline's workers leave, as dropping it does, and takes its lock. It writes
+ *	  a base row of the position log in the caller's transaction.
  *
  *	  A skipped transaction is one request in a table, which the ingest worker
  *	  carries out when the transaction comes; see apply_skip.c.
@@ -197,7 +197,11 @@ cdc_set_position(PG_FUNCTION_ARGS)
 		api_no_pipeline(name, NULL);
 	api_check_owner(pipeline);
 	if (!pipeline->enabled)
-		catalog_lock_pipeline(pipeline->id, AccessExclusiveLock, false);	/* its workers have left then */
+	{
+		/* the stop may be this transaction's own, which no worker has seen */
+		shmem_stop_pipeline(pipeline->id);
+		catalog_lock_pipeline(pipeline->id, AccessExclusiveLock, false);
+	}
 	pipeline = catalog_pipeline_for_update(pipeline->id);
 	if (pipeline == NULL)
 		api_no_pipeline(name, NULL);

@@ -152,6 +152,17 @@ $postgres->psql("select cdc_set_position('shop_in', gtids => '$gtids')");
 $pipeline->start->wait_for_state('streaming')->wait_for_catchup;
 $pipeline->is_same('a set of GTIDs is a position too');
 
+# all in one transaction; and one that is rolled back
+my ($file_c, $offset_c) = $source->binlog_position;
+$source->sql('update shop.t set v = v + 1 where id = 70');
+$pipeline->wait_for_catchup;
+$postgres->psql("set statement_timeout = '60s'; begin; select cdc_stop_pipeline('shop_in'); select cdc_set_position('shop_in', at => '$file_b:$offset_b'); rollback");
+$pipeline->wait_for_status('ingest_pid', qr/\d/);
+$postgres->psql("set statement_timeout = '60s'; begin; select cdc_stop_pipeline('shop_in'); select cdc_set_position('shop_in', at => '$file_c:$offset_c'); select cdc_start_pipeline('shop_in'); commit");
+$source->sql('insert into shop.t values (75, 75)');
+$pipeline->wait_for_state('streaming')->wait_for_catchup;
+$pipeline->is_same('stopped, set and started in one transaction');
+
 # one that the source does not have
 $pipeline->stop;
 $postgres->psql("select cdc_set_position('shop_in', at => 'nosuch.000001:4')");
