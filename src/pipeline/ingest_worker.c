@@ -274,6 +274,7 @@ ingest_run(Worker *worker)
 		prepare(&ingest);
 	else if (current->identity[0] == '\0')
 		adopt(&ingest);
+	source_complete_gtids(worker->endpoint, ingest.log);
 
 	ingest.apply = apply_create(worker->pipeline, ingest.log, publish_table, &ingest);
 	worker->transaction_arg = ingest.apply;

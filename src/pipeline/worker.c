@@ -305,7 +305,11 @@ report_failure(Worker *w, const ErrorData *edata)
 	UtilErrorClass error_class = util_error_class(info->sqlstate);
 	ShmemWorker *place = &w->slot->workers[w->kind];
 	TimestampTz now = GetCurrentTimestamp();
-	const CdcPosition *transaction = w->transaction != NULL ? w->transaction(w->transaction_arg) : NULL;
+	const CdcPosition *transaction = NULL;
+
+	/* a connection that is lost inside a transaction is not that transaction's fault */
+	if (error_class == UTIL_ERROR_DATA && w->transaction != NULL)
+		transaction = w->transaction(w->transaction_arg);
 
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
 	if (TimestampDifferenceExceeds(place->started_at, now, HEALTHY_MS))

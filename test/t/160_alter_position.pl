@@ -144,6 +144,9 @@ $source->sql('update shop.t set v = 0 where id = 60');
 $pipeline->wait_for_catchup;
 $pipeline->is_same('an update brings the row that was left out');
 
+my $executed = sub { return $source->query_value($source->is_mysql ? 'select @@gtid_executed' : 'select @@gtid_binlog_pos') =~ s/\s//gr; };
+is($pipeline->status('applied_gtids'), $executed->(), 'the set of GTIDs is that of the position, although only file and offset were given');
+
 # by GTIDs
 $pipeline->stop;
 my $gtids = $source->is_mysql ? $source->query_value('select @@gtid_executed') : $source->query_value('select @@gtid_binlog_pos');
