@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 
+use CdcBridge::Env qw(slurp);
 use CdcBridge::Pipeline;
 use CdcBridge::Postgres;
 use CdcBridge::Source;
@@ -16,12 +17,14 @@ $source->sql('create database shop', 'create table shop.t (id int primary key, v
 my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres)->setup->start;
 $pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
 $pipeline->stop;
+$postgres->psql("create role ann superuser login; create user mapping for ann server shop options (username 'repl', password 'repl-secret'); select cdc_alter_pipeline('shop_in', owner => 'ann')");
 my $position = $postgres->psql('select file || $$:$$ || "offset" from cdc_bridge.position');
 my $gtids = $postgres->psql('select gtids from cdc_bridge.position');
 
 # what happens after the dump
 my $dump = $postgres->dir . '/dump.sql';
 system($postgres->bindir . "/pg_dump -h '" . $postgres->host . "' -p " . $postgres->port . " -U postgres -d postgres > '$dump'") == 0 or die "pg_dump failed\n";
+like(slurp($dump), qr/^1\tshop_in\tann\tshop\t/m, 'the dump names the owner');
 $source->sql('insert into shop.t values (3, 3)', 'update shop.t set v = 20 where id = 2', 'delete from shop.t where id = 1', 'drop table shop.gone',
 	'insert into shop.shape values (2, 2)', 'alter table shop.shape add w int');
 
@@ -38,7 +41,7 @@ restore('anew');
 {
 	local $postgres->{database} = 'anew';
 	my $restored = CdcBridge::Pipeline->new(source => $source, postgres => $postgres);
-	is($postgres->psql('select pipeline, owner, source, state, tables, applied_file from pg_stat_cdc_pipeline'), 'shop_in|postgres|shop|stopped|3|', 'a restored pipeline is stopped, and has no position');
+	is($postgres->psql('select pipeline, owner, source, state, tables, applied_file from pg_stat_cdc_pipeline'), 'shop_in|ann|shop|stopped|3|', 'a restored pipeline is stopped, and has no position');
 	is($postgres->psql("select count(*) from pg_class c join pg_namespace n on n.oid = relnamespace where nspname = 'cdc_bridge' and relname like 'position\\_%'"), '0', 'nor position tables');
 	for my $table (qw(pipeline_state table_state snapshot_chunk snapshot_deleted prepared_xid skipped_transaction))
 	{
