@@ -34,10 +34,11 @@ typedef enum CatalogRelation
 	CATALOG_REL_SNAPSHOT_CHUNK,
 	CATALOG_REL_SNAPSHOT_DELETED,
 	CATALOG_REL_PREPARED_XID,
-	CATALOG_REL_SKIPPED_TRANSACTION
+	CATALOG_REL_SKIPPED_TRANSACTION,
+	CATALOG_REL_DEAD_LETTER
 } CatalogRelation;
 
-#define CATALOG_RELATIONS 8
+#define CATALOG_RELATIONS 9
 
 /* Column numbers, as in the install script. */
 enum
@@ -153,6 +154,29 @@ enum
 	Anum_skipped_transaction_skipped_changes,
 	Natts_skipped_transaction = Anum_skipped_transaction_skipped_changes
 };
+
+enum
+{
+	Anum_dead_letter_pipeline_id = 1,
+	Anum_dead_letter_id,
+	Anum_dead_letter_table_id,
+	Anum_dead_letter_file,
+	Anum_dead_letter_offset,
+	Anum_dead_letter_gtid,
+	Anum_dead_letter_action,
+	Anum_dead_letter_operation,
+	Anum_dead_letter_before,
+	Anum_dead_letter_after,
+	Anum_dead_letter_error,
+	Anum_dead_letter_error_sqlstate,
+	Anum_dead_letter_error_detail,
+	Anum_dead_letter_error_hint,
+	Anum_dead_letter_created_at,
+	Natts_dead_letter = Anum_dead_letter_created_at
+};
+
+/* Next number of a sequence in schema cdc_bridge. */
+extern int64 catalog_next_id(const char *sequence);
 
 /* OID of the table; throws when the extension is not in this database. */
 extern Oid	catalog_relation_oid(CatalogRelation which);

@@ -232,7 +232,6 @@ set_up_origin(Worker *w)
 	cdc_replorigin_session_setup(origin);
 	replorigin_session_origin = origin;
 	replorigin_session_origin_lsn = InvalidXLogRecPtr;
-	replorigin_session_origin_timestamp = 0;
 }
 
 /* Remember under which server the pipeline runs, and say so when it is another one than before. */
