@@ -43,6 +43,8 @@ CREATE TABLE cdc_bridge.pipeline_state
 	last_error_hint text,
 	last_error_position text,
 	last_error_at timestamptz,
+	-- Start of the source transaction that the last error fell in; NULL: in none.
+	failed_transaction text,
 	-- The second mark of the first run, between its end and the first chunk; NULL: none that can be relied upon.
 	snapshot_mark_file text,
 	snapshot_mark_offset bigint,
@@ -51,7 +53,10 @@ CREATE TABLE cdc_bridge.pipeline_state
 	tables_asked integer NOT NULL DEFAULT 0,
 	tables_done integer NOT NULL DEFAULT 0,
 	-- Highest number of a table that has left: none is used again, counters are kept by it.
-	last_left integer NOT NULL DEFAULT 0
+	last_left integer NOT NULL DEFAULT 0,
+	-- Start of the server under which it last was allowed to run, and what tells that server from a copy of it.
+	server_start timestamptz,
+	fingerprint text
 );
 COMMENT ON TABLE cdc_bridge.pipeline_state IS 'whether a pipeline should run, the state its workers reached, the last error, and what every chunk of its snapshot has seen';
 
@@ -148,6 +153,23 @@ CREATE TABLE cdc_bridge.prepared_xid
 );
 COMMENT ON TABLE cdc_bridge.prepared_xid IS 'XA transactions that were prepared while the pipeline ran and have not ended yet';
 
+CREATE TABLE cdc_bridge.skipped_transaction
+(
+	pipeline_id integer NOT NULL,
+	skip_id integer NOT NULL,
+	-- One of the two: where it starts in the source's log, or its name.
+	position text,
+	gtid text,
+	requested_by regrole NOT NULL,
+	requested_at timestamptz NOT NULL,
+	-- NULL: it has not come yet.
+	skipped_at timestamptz,
+	skipped_position text,
+	skipped_changes bigint,
+	CONSTRAINT skipped_transaction_pkey PRIMARY KEY (pipeline_id, skip_id)
+);
+COMMENT ON TABLE cdc_bridge.skipped_transaction IS 'source transactions that somebody asked to pass over, and when they were';
+
 CREATE SEQUENCE cdc_bridge.dead_letter_id_seq;
 COMMENT ON SEQUENCE cdc_bridge.dead_letter_id_seq IS 'numbers of dead letters';
 
@@ -224,12 +246,13 @@ COMMENT ON FUNCTION @extschema@.cdc_create_pipeline(text, text, text[], text, te
 REVOKE ALL ON FUNCTION @extschema@.cdc_create_pipeline(text, text, text[], text, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION @extschema@.cdc_start_pipeline(pipeline text, source text DEFAULT NULL, tables text[] DEFAULT NULL,
-	target_schema text DEFAULT NULL, sink text DEFAULT NULL, options jsonb DEFAULT NULL)
+	target_schema text DEFAULT NULL, sink text DEFAULT NULL, options jsonb DEFAULT NULL,
+	confirm_move boolean DEFAULT false)
 RETURNS void
 LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'cdc_start_pipeline';
-COMMENT ON FUNCTION @extschema@.cdc_start_pipeline(text, text, text[], text, text, jsonb) IS 'start a pipeline; make it first when a definition is given';
-REVOKE ALL ON FUNCTION @extschema@.cdc_start_pipeline(text, text, text[], text, text, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION @extschema@.cdc_start_pipeline(text, text, text[], text, text, jsonb, boolean) IS 'start a pipeline; make it first when a definition is given';
+REVOKE ALL ON FUNCTION @extschema@.cdc_start_pipeline(text, text, text[], text, text, jsonb, boolean) FROM PUBLIC;
 
 CREATE FUNCTION @extschema@.cdc_stop_pipeline(pipeline text)
 RETURNS void
@@ -266,6 +289,36 @@ AS 'MODULE_PATHNAME', 'cdc_drop_pipeline';
 COMMENT ON FUNCTION @extschema@.cdc_drop_pipeline(text) IS 'remove a pipeline and its position; the target tables stay';
 REVOKE ALL ON FUNCTION @extschema@.cdc_drop_pipeline(text) FROM PUBLIC;
 
+CREATE FUNCTION @extschema@.cdc_alter_pipeline(pipeline text, target_schema text DEFAULT NULL,
+	options jsonb DEFAULT NULL, source text DEFAULT NULL, owner regrole DEFAULT NULL)
+RETURNS void
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'cdc_alter_pipeline';
+COMMENT ON FUNCTION @extschema@.cdc_alter_pipeline(text, text, jsonb, text, regrole) IS 'change a pipeline''s definition; a running one takes it up by itself';
+REVOKE ALL ON FUNCTION @extschema@.cdc_alter_pipeline(text, text, jsonb, text, regrole) FROM PUBLIC;
+
+-- "at", because "position" would have to be quoted in a call with named arguments.
+CREATE FUNCTION @extschema@.cdc_set_position(pipeline text, at text DEFAULT NULL, gtids text DEFAULT NULL)
+RETURNS void
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'cdc_set_position';
+COMMENT ON FUNCTION @extschema@.cdc_set_position(text, text, text) IS 'say where in the source''s log a stopped pipeline goes on';
+REVOKE ALL ON FUNCTION @extschema@.cdc_set_position(text, text, text) FROM PUBLIC;
+
+CREATE FUNCTION @extschema@.cdc_skip_transaction(pipeline text, at text DEFAULT NULL, gtid text DEFAULT NULL)
+RETURNS void
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'cdc_skip_transaction';
+COMMENT ON FUNCTION @extschema@.cdc_skip_transaction(text, text, text) IS 'pass over one source transaction: the one that the last error fell in, or the one named';
+REVOKE ALL ON FUNCTION @extschema@.cdc_skip_transaction(text, text, text) FROM PUBLIC;
+
+CREATE FUNCTION @extschema@.cdc_reset_stats(pipeline text DEFAULT NULL)
+RETURNS void
+LANGUAGE C VOLATILE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'cdc_reset_stats';
+COMMENT ON FUNCTION @extschema@.cdc_reset_stats(text) IS 'set the counters of a pipeline, or of all that the caller owns, to zero';
+REVOKE ALL ON FUNCTION @extschema@.cdc_reset_stats(text) FROM PUBLIC;
+
 -- Without SET and SECURITY DEFINER: either would keep it from committing between two looks. It changes nothing, and
 -- lets a role wait only for pipelines that it may see: EXECUTE stays with PUBLIC.
 CREATE PROCEDURE @extschema@.cdc_wait_for_pipeline(pipeline text, state text DEFAULT 'streaming',
@@ -284,6 +337,13 @@ COMMENT ON FUNCTION @extschema@.cdc_check(text) IS 'what this server, or a sourc
 -- With a server it connects to another machine.
 REVOKE ALL ON FUNCTION @extschema@.cdc_check(text) FROM PUBLIC;
 
+CREATE FUNCTION @extschema@.cdc_check_pipeline(pipeline text)
+RETURNS TABLE("check" text, status text, detail text, hint text)
+LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 30
+AS 'MODULE_PATHNAME', 'cdc_check_pipeline';
+COMMENT ON FUNCTION @extschema@.cdc_check_pipeline(text) IS 'what a pipeline needs of this server, of its source and of its tables, and whether it is there; changes nothing';
+REVOKE ALL ON FUNCTION @extschema@.cdc_check_pipeline(text) FROM PUBLIC;
+
 CREATE FUNCTION @extschema@.cdc_list_options()
 RETURNS TABLE(kind text, subject text, name text, type text, "default" text, allowed text, unit text, description text)
 LANGUAGE C STABLE PARALLEL SAFE ROWS 40
@@ -299,7 +359,8 @@ CREATE FUNCTION cdc_bridge.stat_pipeline(OUT pipeline text, OUT pipeline_id inte
 	OUT tables_snapshot integer, OUT tables_streaming integer, OUT tables_stopped integer, OUT lag interval,
 	OUT applied_file text, OUT applied_offset bigint, OUT applied_gtids text, OUT streamed_file text,
 	OUT streamed_offset bigint, OUT source_commit_time timestamptz, OUT last_event_at timestamptz,
-	OUT transactions bigint, OUT changes bigint, OUT bytes bigint, OUT commits bigint, OUT failures integer,
+	OUT transactions bigint, OUT changes bigint, OUT bytes bigint, OUT commits bigint, OUT transactions_skipped bigint,
+	OUT stats_reset timestamptz, OUT failures integer,
 	OUT retry_at timestamptz, OUT started_at timestamptz, OUT last_error text, OUT last_error_sqlstate text,
 	OUT last_error_detail text, OUT last_error_hint text, OUT last_error_position text, OUT last_error_at timestamptz)
 RETURNS SETOF record
@@ -311,7 +372,7 @@ CREATE VIEW @extschema@.pg_stat_cdc_pipeline WITH (security_barrier) AS
 SELECT s.pipeline, s.pipeline_id, s.owner, s.source, s.state, s.ingest_pid, s.snapshot_workers, s.tables,
 	s.tables_snapshot, s.tables_streaming, s.tables_stopped, s.lag, s.applied_file, s.applied_offset,
 	s.applied_gtids, s.streamed_file, s.streamed_offset, s.source_commit_time, s.last_event_at, s.transactions,
-	s.changes, s.bytes, s.commits, s.failures, s.retry_at, s.started_at, s.last_error, s.last_error_sqlstate,
+	s.changes, s.bytes, s.commits, s.transactions_skipped, s.stats_reset, s.failures, s.retry_at, s.started_at, s.last_error, s.last_error_sqlstate,
 	s.last_error_detail, s.last_error_hint, s.last_error_position, s.last_error_at
 FROM cdc_bridge.stat_pipeline() AS s;
 COMMENT ON VIEW @extschema@.pg_stat_cdc_pipeline IS 'one row per pipeline: state, lag, position, counters, last error';
@@ -321,7 +382,7 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.pipeline IS 'name of the pipe
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.pipeline_id IS 'its number, as in names of position tables and replication origins';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.owner IS 'role that made it and that its workers run as';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.source IS 'server that the changes come from';
-COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.state IS 'stopped, starting, snapshot, streaming, retrying or failed';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.state IS 'stopped, waiting, starting, snapshot, streaming, retrying or failed';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.ingest_pid IS 'process that follows the source; NULL when none runs';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.snapshot_workers IS 'processes that copy tables just now';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.tables IS 'number of its tables';
@@ -336,10 +397,12 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.streamed_file IS 'binary log 
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.streamed_offset IS 'offset that has been read up to';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.source_commit_time IS 'when the newest applied transaction committed at the source, by the source''s clock';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.last_event_at IS 'when the source last sent anything, heartbeats included';
-COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.transactions IS 'source transactions applied since the worker''s counters began';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.transactions IS 'source transactions applied since stats_reset, resp. since the server started';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.changes IS 'row changes applied';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.bytes IS 'size of their row images in the binary log';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.commits IS 'PostgreSQL transactions they were applied in';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.transactions_skipped IS 'source transactions passed over because of cdc_skip_transaction(), since the pipeline was made';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.stats_reset IS 'when the counters were last set to zero; NULL: not since the server started';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.failures IS 'errors in a row since the last healthy period';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.retry_at IS 'when the next attempt begins; NULL when none is planned';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.started_at IS 'when the worker that runs now began';

@@ -34,10 +34,39 @@ extern void api_check_table_pattern(const char *pattern, bool may_exclude);
 /* Throws when the owner could not make tables where those of that pattern go, as far as that is known. */
 extern void api_check_pattern_target(const CatalogPipeline *pipeline, const char *pattern);
 
+/*
+ * Should it run, and waits for cdc_start_pipeline() because the server was started with cdc_bridge.autostart off? Shown as
+ * a state of its own.
+ */
+extern bool api_pipeline_is_waiting(const CatalogPipeline *pipeline);
+#define API_STATE_WAITING "waiting"
+
+/* ereport(ERROR) unless the current role has the privileges of the pipeline's owner. */
+extern void api_check_owner(const CatalogPipeline *pipeline);
+
+/*
+ * Lock an existing pipeline against being dropped, check that the current role may change it, and read it as it is then;
+ * NULL when there is none of that name. Workers hold the same kind of lock.
+ */
+extern CatalogPipeline *api_lock_for_change(const char *name);
+
+/* Arguments of SQL functions: text, NULL for SQL NULL; the pipeline's name (argument 0), never NULL. */
+extern char *api_text_arg(FunctionCallInfo fcinfo, int n);
+extern char *api_name_arg(FunctionCallInfo fcinfo);
+
+/* Throws when the pipeline's owner could not make tables where they go. */
+extern void api_check_targets(const CatalogPipeline *pipeline);
+
+/* Throws for the first option that is unknown or has a bad value; options may be 0. */
+extern void api_check_options(Datum options);
+
+/* Throws unless the source is one server, of the right kind. */
+extern void api_check_sides(const CatalogPipeline *pipeline);
+
 /* in api_check.c */
 
-/* OID of a cdc_mysql server that the current role may use; throws otherwise. */
-extern Oid	api_source_server(const char *name);
+/* OID of a cdc_mysql server that the role may use; throws otherwise. */
+extern Oid	api_source_server(const char *name, Oid role);
 
 /* Throws when the role has no user mapping for the server, nor PUBLIC. */
 extern void api_check_user_mapping(Oid serverid, const char *server_name, Oid role);

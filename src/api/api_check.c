@@ -38,6 +38,7 @@
 #include "utils/varlena.h"
 
 #include "api/api.h"
+#include "api/api_check.h"
 #include "compat/pg_compat.h"
 #include "pipeline/shmem.h"
 #include "source/source.h"
@@ -60,7 +61,7 @@ typedef struct WorkerPlan
 /* ---- finding a server ---- */
 
 Oid
-api_source_server(const char *name)
+api_source_server(const char *name, Oid role)
 {
 	ForeignServer *server = GetForeignServerByName(name, true);
 
@@ -76,12 +77,12 @@ api_source_server(const char *name)
 				 errmsg("server \"%s\" is not a source of changes", name),
 				 errdetail("Its foreign data wrapper is \"%s\".", GetForeignDataWrapper(server->fdwid)->fdwname),
 				 errhint("Use a server of foreign data wrapper cdc_mysql.")));
-	if (!cdc_foreign_server_usage(server->serverid, GetUserId()))
+	if (!cdc_foreign_server_usage(server->serverid, role))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied for foreign server %s", name),
 				 errhint("Run GRANT USAGE ON FOREIGN SERVER %s TO %s.", quote_identifier(name),
-						 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
+						 quote_identifier(GetUserNameFromId(role, false)))));
 	return server->serverid;
 }
 
@@ -103,8 +104,8 @@ api_check_user_mapping(Oid serverid, const char *server_name, Oid role)
 
 /* ---- lines ---- */
 
-static void
-put_line(ReturnSetInfo *rsinfo, const CdcCheckLine *line)
+void
+api_check_put_line(ReturnSetInfo *rsinfo, const CdcCheckLine *line)
 {
 	const char *texts[] = {line->check, line->status, line->detail, line->hint};
 	Datum		values[lengthof(texts)] = {0};
@@ -119,12 +120,12 @@ put_line(ReturnSetInfo *rsinfo, const CdcCheckLine *line)
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
 
-static void
-put(ReturnSetInfo *rsinfo, const char *check, const char *status, const char *detail, const char *hint)
+void
+api_check_put(ReturnSetInfo *rsinfo, const char *check, const char *status, const char *detail, const char *hint)
 {
 	CdcCheckLine line = {.check = check,.status = status,.detail = detail,.hint = hint};
 
-	put_line(rsinfo, &line);
+	api_check_put_line(rsinfo, &line);
 }
 
 /* ---- this server ---- */
@@ -152,9 +153,9 @@ static void
 check_preload(ReturnSetInfo *rsinfo)
 {
 	if (shmem_is_available())
-		put(rsinfo, "shared_preload_libraries", "ok", "cdc_bridge is loaded at server start.", NULL);
+		api_check_put(rsinfo, "shared_preload_libraries", "ok", "cdc_bridge is loaded at server start.", NULL);
 	else
-		put(rsinfo, "shared_preload_libraries", "error",
+		api_check_put(rsinfo, "shared_preload_libraries", "error",
 			"cdc_bridge is not loaded at server start, so pipelines cannot run.",
 			psprintf("ALTER SYSTEM SET shared_preload_libraries = %s; then restart the server", preload_list()));
 }
@@ -203,15 +204,15 @@ check_workers(ReturnSetInfo *rsinfo, const WorkerPlan *plan)
 								  plan->pipelines, wanted);
 
 	if (max_worker_processes < FIXED_WORKERS + plan->least)
-		put(rsinfo, "max_worker_processes", "error", detail,
+		api_check_put(rsinfo, "max_worker_processes", "error", detail,
 			psprintf("ALTER SYSTEM SET max_worker_processes = %d; then restart the server",
 					 max_parallel_workers + wanted));
 	else if (available < wanted)
-		put(rsinfo, "max_worker_processes", "warning", detail,
+		api_check_put(rsinfo, "max_worker_processes", "warning", detail,
 			psprintf("ALTER SYSTEM SET max_worker_processes = %d; then restart the server",
 					 max_parallel_workers + wanted));
 	else
-		put(rsinfo, "max_worker_processes", "ok", detail, NULL);
+		api_check_put(rsinfo, "max_worker_processes", "ok", detail, NULL);
 }
 
 static void
@@ -224,9 +225,9 @@ check_origins(ReturnSetInfo *rsinfo, const WorkerPlan *plan)
 								  CDC_ORIGIN_LIMIT_SETTING, limit, plan->pipelines, wanted);
 
 	if (limit >= wanted)
-		put(rsinfo, CDC_ORIGIN_LIMIT_SETTING, "ok", detail, NULL);
+		api_check_put(rsinfo, CDC_ORIGIN_LIMIT_SETTING, "ok", detail, NULL);
 	else
-		put(rsinfo, CDC_ORIGIN_LIMIT_SETTING, limit < plan->least ? "error" : "warning", detail,
+		api_check_put(rsinfo, CDC_ORIGIN_LIMIT_SETTING, limit < plan->least ? "error" : "warning", detail,
 			psprintf("ALTER SYSTEM SET %s = %d; then restart the server", CDC_ORIGIN_LIMIT_SETTING, wanted + 8));
 }
 
@@ -236,24 +237,23 @@ check_encoding(ReturnSetInfo *rsinfo)
 	char	   *detail = psprintf("The encoding of this database is %s.", GetDatabaseEncodingName());
 
 	if (GetDatabaseEncoding() == PG_UTF8)
-		put(rsinfo, "encoding", "ok", detail, NULL);
+		api_check_put(rsinfo, "encoding", "ok", detail, NULL);
 	else
-		put(rsinfo, "encoding", "error", detail, "CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0");
+		api_check_put(rsinfo, "encoding", "error", detail, "CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0");
 }
 
 static void
 check_wal_level(ReturnSetInfo *rsinfo)
 {
-	put(rsinfo, "wal_level", "ok",
+	api_check_put(rsinfo, "wal_level", "ok",
 		psprintf("wal_level is %s; bringing changes in works with any.",
 				 GetConfigOption("wal_level", false, false)), NULL);
 }
 
-/* The caller will own the pipelines that he makes. */
-static void
-check_role(ReturnSetInfo *rsinfo)
+/* Can workers connect as that role? Says so in one line. */
+void
+api_check_role(ReturnSetInfo *rsinfo, Oid role)
 {
-	Oid			role = GetUserId();
 	const char *name = GetUserNameFromId(role, false);
 	HeapTuple	tuple = SearchSysCache1(AUTHOID, ObjectIdGetDatum(role));
 	bool		can_login = HeapTupleIsValid(tuple) && ((Form_pg_authid) GETSTRUCT(tuple))->rolcanlogin;
@@ -262,15 +262,15 @@ check_role(ReturnSetInfo *rsinfo)
 		ReleaseSysCache(tuple);
 
 	if (CDC_NEEDS_ROLE_LOGIN && !can_login)
-		put(rsinfo, "role", "error",
+		api_check_put(rsinfo, "role", "error",
 			psprintf("Workers connect as the owner of the pipeline, and role %s may not log in.", name),
 			psprintf("ALTER ROLE %s LOGIN", quote_identifier(name)));
 	else if (!cdc_database_connect(MyDatabaseId, role))
-		put(rsinfo, "role", "error",
+		api_check_put(rsinfo, "role", "error",
 			psprintf("Workers connect as the owner of the pipeline, and role %s may not connect to this database.", name),
 			psprintf("GRANT CONNECT ON DATABASE ... TO %s", quote_identifier(name)));
 	else
-		put(rsinfo, "role", "ok", psprintf("Workers of pipelines made by role %s can connect.", name), NULL);
+		api_check_put(rsinfo, "role", "ok", psprintf("Workers of pipelines that belong to role %s can connect.", name), NULL);
 }
 
 static void
@@ -283,16 +283,69 @@ check_this_server(ReturnSetInfo *rsinfo)
 	check_workers(rsinfo, &plan);
 	check_origins(rsinfo, &plan);
 	check_encoding(rsinfo);
-	check_role(rsinfo);
+	api_check_role(rsinfo, GetUserId());	/* who will own the pipelines that he makes */
+}
+
+/* ---- steps that may fail ---- */
+
+/* An error that ends a step is its last line. */
+static CdcCheckLine *
+line_of_error(const char *check, const ErrorData *edata)
+{
+	CdcCheckLine *line = palloc0(sizeof(CdcCheckLine));
+
+	line->check = check;
+	line->status = "error";
+	line->detail = edata->detail != NULL ? psprintf("%s. %s", edata->message, edata->detail) : pstrdup(edata->message);
+	line->hint = edata->hint != NULL ? pstrdup(edata->hint) : NULL;
+	return line;
+}
+
+List *
+api_check_try(const char *check, ApiCheckStep step, void *arg)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	List	   *volatile lines = NIL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(cxt);
+	PG_TRY();
+	{
+		lines = step(arg);
+		/* a check leaves nothing behind, locks neither */
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(cxt);
+		CurrentResourceOwner = owner;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(cxt);
+		edata = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(cxt);
+		CurrentResourceOwner = owner;
+		/* somebody wants us to stop */
+		if (edata->sqlerrcode == ERRCODE_QUERY_CANCELED ||
+			ERRCODE_TO_CATEGORY(edata->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION)
+			ReThrowError(edata);
+		lines = list_make1(line_of_error(check, edata));
+	}
+	PG_END_TRY();
+	return lines;
 }
 
 /* ---- a source server ---- */
 
-static List *
-ask_source(Oid serverid)
+List *
+api_check_ask_source(void *arg)
 {
-	MysqlEndpoint *endpoint = mysql_endpoint_load(serverid, GetUserId());
-	CdcSource  *source = source_mysql_create(endpoint, 0, NULL, NULL);
+	const ApiCheckSource *ask = arg;
+	MysqlEndpoint *endpoint = mysql_endpoint_load(ask->serverid, ask->role);
+	CdcSource  *source = source_mysql_create(endpoint, ask->pipeline_id, ask->want, ask->want_arg);
 	List	   *volatile lines = NIL;
 
 	PG_TRY();
@@ -307,62 +360,16 @@ ask_source(Oid serverid)
 	return lines;
 }
 
-/* An error that ends the check is its last line, unless somebody wants us to stop. */
-static CdcCheckLine *
-line_of_error(const ErrorData *edata)
-{
-	CdcCheckLine *line = palloc0(sizeof(CdcCheckLine));
-
-	line->check = "connection";
-	line->status = "error";
-	line->detail = edata->detail != NULL ? psprintf("%s. %s", edata->message, edata->detail) : pstrdup(edata->message);
-	line->hint = edata->hint != NULL ? pstrdup(edata->hint) : NULL;
-	return line;
-}
-
-/*
- * Ask a source in a subtransaction, so that a server that cannot be reached is
- * a line of the result rather than the end of it.
- */
+/* In a step of its own, so that a server that cannot be reached is a line of the result rather than the end of it. */
 static void
 check_source(ReturnSetInfo *rsinfo, const char *name)
 {
-	Oid			serverid = api_source_server(name);
-	MemoryContext cxt = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	List	   *volatile lines = NIL;
+	ApiCheckSource ask = {.serverid = api_source_server(name, GetUserId()),.role = GetUserId()};
 	ListCell   *lc;
 
-	api_check_user_mapping(serverid, name, GetUserId());
-
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(cxt);
-	PG_TRY();
-	{
-		lines = ask_source(serverid);
-		ReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(cxt);
-		CurrentResourceOwner = owner;
-	}
-	PG_CATCH();
-	{
-		ErrorData  *edata;
-
-		MemoryContextSwitchTo(cxt);
-		edata = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(cxt);
-		CurrentResourceOwner = owner;
-		if (edata->sqlerrcode == ERRCODE_QUERY_CANCELED ||
-			ERRCODE_TO_CATEGORY(edata->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION)
-			ReThrowError(edata);
-		lines = list_make1(line_of_error(edata));
-	}
-	PG_END_TRY();
-
-	foreach(lc, lines)
-		put_line(rsinfo, lfirst(lc));
+	api_check_user_mapping(ask.serverid, name, GetUserId());
+	foreach(lc, api_check_try("connection", api_check_ask_source, &ask))
+		api_check_put_line(rsinfo, lfirst(lc));
 }
 
 Datum

@@ -34,6 +34,8 @@ type_name(const UtilOption *option)
 			return "text";
 		case UTIL_OPTION_ENUM:
 			return "enum";
+		case UTIL_OPTION_OBJECT:
+			return "object";
 	}
 	return NULL;
 }

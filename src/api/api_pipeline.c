@@ -37,7 +37,9 @@
 #include "api/api.h"
 #include "catalog/catalog_lock.h"
 #include "compat/pg_compat.h"
+#include "pipeline/budget.h"
 #include "pipeline/shmem.h"
+#include "schema/type_map.h"
 #include "snapshot/snapshot.h"
 
 PG_FUNCTION_INFO_V1(cdc_create_pipeline);
@@ -61,19 +63,25 @@ api_no_pipeline(const char *name, const char *hint)
 			 hint != NULL ? errhint("%s", hint) : 0));
 }
 
+bool
+api_pipeline_is_waiting(const CatalogPipeline *pipeline)
+{
+	return pipeline->enabled && pipeline->state != CATALOG_PIPELINE_FAILED && !shmem_may_run(pipeline->server_start);
+}
+
 /* ---- arguments ---- */
 
-static char *
-text_arg(FunctionCallInfo fcinfo, int n)
+char *
+api_text_arg(FunctionCallInfo fcinfo, int n)
 {
 	return PG_ARGISNULL(n) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(n));
 }
 
 /* The pipeline's name, argument 0 of every function here. */
-static char *
-name_arg(FunctionCallInfo fcinfo)
+char *
+api_name_arg(FunctionCallInfo fcinfo)
 {
-	char	   *name = text_arg(fcinfo, 0);
+	char	   *name = api_text_arg(fcinfo, 0);
 
 	if (name == NULL)
 		ereport(ERROR,
@@ -105,10 +113,10 @@ definition_args(FunctionCallInfo fcinfo, char *name)
 	CatalogPipeline *def = palloc0(sizeof(CatalogPipeline));
 
 	def->name = name;
-	def->source = text_arg(fcinfo, 1);
+	def->source = api_text_arg(fcinfo, 1);
 	def->tables = text_array_arg(fcinfo, 2);
-	def->target_schema = text_arg(fcinfo, 3);
-	def->sink = text_arg(fcinfo, 4);
+	def->target_schema = api_text_arg(fcinfo, 3);
+	def->sink = api_text_arg(fcinfo, 4);
 	def->options = PG_ARGISNULL(5) ? (Datum) 0 : PG_GETARG_DATUM(5);
 	def->owner = GetUserId();
 	return def;
@@ -142,8 +150,8 @@ check_name(const char *name)
 }
 
 /* Exactly one side is given, and it is one that is built. */
-static void
-check_sides(const CatalogPipeline *def)
+void
+api_check_sides(const CatalogPipeline *def)
 {
 	if (def->source != NULL && def->sink != NULL)
 		ereport(ERROR,
@@ -282,8 +290,8 @@ api_check_pattern_target(const CatalogPipeline *pipeline, const char *pattern)
 }
 
 /* Where the tables will go, as far as that is known before anybody has asked the source. */
-static void
-check_targets(const CatalogPipeline *def)
+void
+api_check_targets(const CatalogPipeline *def)
 {
 	ListCell   *lc;
 
@@ -299,6 +307,15 @@ check_targets(const CatalogPipeline *def)
 		if (pattern[0] != '!')
 			api_check_pattern_target(def, pattern);
 	}
+}
+
+void
+api_check_options(Datum options)
+{
+	CatalogPipeline pipeline = {.options = options};
+
+	catalog_pipeline_options_check(options);
+	schema_overrides_check(catalog_pipeline_option(&pipeline, "column_types"));
 }
 
 /* Values come in UTF-8 and are not converted. */
@@ -322,17 +339,17 @@ create(const CatalogPipeline *def)
 
 	check_encoding();
 	check_name(def->name);
-	check_sides(def);
+	api_check_sides(def);
 	check_tables(def);
-	catalog_pipeline_options_check(def->options);
+	api_check_options(def->options);
 	if (catalog_pipeline_by_name(def->name) != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_DUPLICATE_OBJECT),
 				 errmsg("pipeline \"%s\" already exists", def->name),
 				 errhint("To start it, call cdc_start_pipeline() with its name alone.")));
-	server = api_source_server(def->source);
+	server = api_source_server(def->source, def->owner);
 	api_check_user_mapping(server, def->source, def->owner);
-	check_targets(def);
+	api_check_targets(def);
 
 	id = catalog_pipeline_insert(def);
 	catalog_lock_pipeline(id, AccessExclusiveLock, false);
@@ -341,8 +358,8 @@ create(const CatalogPipeline *def)
 
 /* ---- finding ---- */
 
-static void
-check_owner(const CatalogPipeline *pipeline)
+void
+api_check_owner(const CatalogPipeline *pipeline)
 {
 	if (!has_privs_of_role(GetUserId(), pipeline->owner))
 		ereport(ERROR,
@@ -350,18 +367,14 @@ check_owner(const CatalogPipeline *pipeline)
 				 errmsg("must be owner of pipeline %s", pipeline->name)));
 }
 
-/*
- * Lock an existing pipeline against being dropped, and read it as it is then;
- * NULL when there is none of that name. Workers hold the same kind of lock.
- */
-static CatalogPipeline *
-lock_for_change(const char *name)
+CatalogPipeline *
+api_lock_for_change(const char *name)
 {
 	CatalogPipeline *pipeline = catalog_pipeline_by_name(name);
 
 	if (pipeline == NULL)
 		return NULL;
-	check_owner(pipeline);
+	api_check_owner(pipeline);
 	catalog_lock_pipeline(pipeline->id, ShareLock, false);
 	return catalog_pipeline_by_id(pipeline->id);
 }
@@ -369,8 +382,8 @@ lock_for_change(const char *name)
 CatalogPipeline *
 api_lock_pipeline(FunctionCallInfo fcinfo)
 {
-	char	   *name = name_arg(fcinfo);
-	CatalogPipeline *pipeline = lock_for_change(name);
+	char	   *name = api_name_arg(fcinfo);
+	CatalogPipeline *pipeline = api_lock_for_change(name);
 
 	if (pipeline == NULL)
 		api_no_pipeline(name, NULL);
@@ -387,20 +400,38 @@ check_preloaded(void)
 				 errhint("Add cdc_bridge to \"shared_preload_libraries\" and restart the server.")));
 }
 
+/* Tell at once what its workers would run into. */
+static void
+warn_of_short_budgets(const char *name, int32 id)
+{
+	for (int kind = 0; kind < BUDGET_KINDS; kind++)
+	{
+		Budget		budget;
+
+		budget_read(kind, id, &budget);
+		if (budget_is_short(&budget))
+			ereport(WARNING,
+					(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+					 errmsg("%s may be too low for pipeline \"%s\"", budget.setting, name),
+					 errdetail_internal("%s", budget_detail(&budget)),
+					 errhint("%s", budget_hint(&budget))));
+	}
+}
+
 /* ---- functions ---- */
 
 Datum
 cdc_create_pipeline(PG_FUNCTION_ARGS)
 {
 	PreventCommandIfReadOnly("cdc_create_pipeline()");
-	(void) create(definition_args(fcinfo, name_arg(fcinfo)));
+	(void) create(definition_args(fcinfo, api_name_arg(fcinfo)));
 	PG_RETURN_VOID();
 }
 
 Datum
 cdc_start_pipeline(PG_FUNCTION_ARGS)
 {
-	char	   *name = name_arg(fcinfo);
+	char	   *name = api_name_arg(fcinfo);
 	int32		id;
 
 	PreventCommandIfReadOnly("cdc_start_pipeline()");
@@ -410,11 +441,11 @@ cdc_start_pipeline(PG_FUNCTION_ARGS)
 		id = create(definition_args(fcinfo, name));
 	else
 	{
-		CatalogPipeline *pipeline = lock_for_change(name);
+		CatalogPipeline *pipeline = api_lock_for_change(name);
 
 		if (pipeline == NULL)
 			api_no_pipeline(name, "To create and start it, give its \"source\" and \"tables\" too.");
-		if (pipeline->enabled && pipeline->state != CATALOG_PIPELINE_FAILED)
+		if (pipeline->enabled && pipeline->state != CATALOG_PIPELINE_FAILED && !api_pipeline_is_waiting(pipeline))
 		{
 			ereport(NOTICE,
 					(errcode(ERRCODE_DUPLICATE_OBJECT),
@@ -425,6 +456,7 @@ cdc_start_pipeline(PG_FUNCTION_ARGS)
 		}
 		id = pipeline->id;
 	}
+	warn_of_short_budgets(name, id);
 	catalog_pipeline_set_enabled(id, true);
 	shmem_wake_at_commit();
 	PG_RETURN_VOID();
@@ -433,12 +465,12 @@ cdc_start_pipeline(PG_FUNCTION_ARGS)
 Datum
 cdc_stop_pipeline(PG_FUNCTION_ARGS)
 {
-	char	   *name = name_arg(fcinfo);
+	char	   *name = api_name_arg(fcinfo);
 	CatalogPipeline *pipeline;
 
 	PreventCommandIfReadOnly("cdc_stop_pipeline()");
 
-	pipeline = lock_for_change(name);
+	pipeline = api_lock_for_change(name);
 	if (pipeline == NULL)
 		api_no_pipeline(name, NULL);
 	if (!pipeline->enabled)
@@ -456,7 +488,7 @@ cdc_stop_pipeline(PG_FUNCTION_ARGS)
 Datum
 cdc_drop_pipeline(PG_FUNCTION_ARGS)
 {
-	char	   *name = name_arg(fcinfo);
+	char	   *name = api_name_arg(fcinfo);
 	CatalogPipeline *pipeline;
 
 	PreventCommandIfReadOnly("cdc_drop_pipeline()");
@@ -464,7 +496,7 @@ cdc_drop_pipeline(PG_FUNCTION_ARGS)
 	pipeline = catalog_pipeline_by_name(name);
 	if (pipeline == NULL)
 		api_no_pipeline(name, NULL);
-	check_owner(pipeline);
+	api_check_owner(pipeline);
 
 	shmem_stop_pipeline(pipeline->id);
 	catalog_lock_pipeline(pipeline->id, AccessExclusiveLock, false);

@@ -37,6 +37,7 @@ PG_FUNCTION_INFO_V1(cdc_stat_pipeline);
 PG_FUNCTION_INFO_V1(cdc_stat_table);
 PG_FUNCTION_INFO_V1(cdc_stat_index);
 PG_FUNCTION_INFO_V1(cdc_stat_position);
+PG_FUNCTION_INFO_V1(cdc_reset_stats);
 PG_FUNCTION_INFO_V1(cdc_stat_dead_letter);
 
 #define BAR_WIDTH 20
@@ -206,7 +207,7 @@ cdc_stat_pipeline(PG_FUNCTION_ARGS)
 		put_int32(&row, pipeline->id);
 		put_datum(&row, ObjectIdGetDatum(pipeline->owner), false);
 		put_text(&row, pipeline->source);
-		put_text(&row, catalog_pipeline_state_name(pipeline->state));
+		put_text(&row, api_pipeline_is_waiting(pipeline) ? API_STATE_WAITING : catalog_pipeline_state_name(pipeline->state));
 		put_pid(&row, stat.ingest_pid);
 		put_int32(&row, stat.snapshot_workers);
 		put_table_counts(&row, pipeline->id);
@@ -220,6 +221,8 @@ cdc_stat_pipeline(PG_FUNCTION_ARGS)
 		put_int64(&row, stat.changes);
 		put_int64(&row, stat.bytes);
 		put_int64(&row, stat.flushes);
+		put_int64(&row, catalog_skip_count(pipeline->id));
+		put_time(&row, stat.stats_reset);
 		put_int32(&row, stat.failures);
 		put_time(&row, stat.retry_at);
 		put_time(&row, stat.started_at);
@@ -404,6 +407,33 @@ cdc_stat_position(PG_FUNCTION_ARGS)
 		put_row(rsinfo, &row);
 	}
 	return (Datum) 0;
+}
+
+/* Counters live in shared memory: they are set to zero at once, whether or not the transaction commits. */
+Datum
+cdc_reset_stats(PG_FUNCTION_ARGS)
+{
+	ListCell   *lc;
+
+	if (!PG_ARGISNULL(0))
+	{
+		char	   *name = api_name_arg(fcinfo);
+		CatalogPipeline *pipeline = catalog_pipeline_by_name(name);
+
+		if (pipeline == NULL)
+			api_no_pipeline(name, NULL);
+		api_check_owner(pipeline);
+		shmem_reset_stats(pipeline->id);
+		PG_RETURN_VOID();
+	}
+	foreach(lc, catalog_pipeline_list())
+	{
+		const CatalogPipeline *pipeline = lfirst(lc);
+
+		if (has_privs_of_role(GetUserId(), pipeline->owner))
+			shmem_reset_stats(pipeline->id);
+	}
+	PG_RETURN_VOID();
 }
 
 /* A dead letter holds values of rows: it is for those who may act for the owner, not for whoever may watch. */

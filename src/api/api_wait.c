@@ -65,6 +65,8 @@ is_reached(const CatalogPipeline *pipeline, CatalogPipelineState wanted)
 {
 	ShmemPipelineStat stat;
 
+	if (api_pipeline_is_waiting(pipeline))
+		return false;
 	switch (wanted)
 	{
 		case CATALOG_PIPELINE_SNAPSHOT:
@@ -93,6 +95,12 @@ check_can_still_reach(const CatalogPipeline *pipeline, CatalogPipelineState want
 				 pipeline->last_error.detail == NULL ? errdetail("%s", pipeline->last_error.message) :
 				 errdetail("%s: %s", pipeline->last_error.message, pipeline->last_error.detail),
 				 pipeline->last_error.hint != NULL ? errhint("%s", pipeline->last_error.hint) : 0));
+	if (api_pipeline_is_waiting(pipeline))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("pipeline \"%s\" is waiting to be started", pipeline->name),
+				 errdetail("cdc_bridge.autostart is off, and the server was started since the pipeline ran."),
+				 errhint("Start it with cdc_start_pipeline().")));
 	if (!pipeline->enabled)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -88,6 +88,7 @@ apply_create(const CatalogPipeline *pipeline, CatalogPositionLog *log,
 	apply_tables_init(apply);
 	MemoryContextSwitchTo(apply->change_cxt);
 	apply_tables_load(apply);
+	apply_skips_load(apply);
 	MemoryContextSwitchTo(caller);
 	MemoryContextReset(apply->change_cxt);
 	return apply;
@@ -222,6 +223,7 @@ undo(Apply *apply)
 
 	apply->in_txn = false;
 	apply->passing_over = false;
+	apply->skipping = NULL;
 	apply->txn_changes = 0;
 	apply->ngtids = 0;
 	apply->moved = false;
@@ -422,6 +424,7 @@ apply_write_batches(Apply *apply)
 	if (apply->unwritten_rows == 0)
 		return APPLY_OK;
 
+	apply->writing = true;
 	PG_TRY();
 	{
 		ListCell   *lc;
@@ -435,6 +438,7 @@ apply_write_batches(Apply *apply)
 				apply_batch_write(apply, table);
 		}
 		apply->current = NULL;
+		apply->writing = false;
 		apply->unwritten_rows = 0;
 		apply->unwritten_bytes = 0;
 	}
@@ -444,6 +448,7 @@ apply_write_batches(Apply *apply)
 		ApplyTable *table = unconstify(ApplyTable *, apply->current);
 
 		apply->current = NULL;
+		apply->writing = false;
 		result = on_failed_batch(apply, table, edata);
 	}
 	PG_END_TRY();
@@ -599,7 +604,9 @@ on_begin(Apply *apply, const CdcEvent *event)
 	apply->txn_gtid = event->gtid;
 	apply->txn_action = 0;
 	apply->txn_changes = 0;
-	apply->passing_over = apply->rolled_back != NIL && is_rolled_back(apply, &event->position);
+	apply->skipping = apply->skips == NIL ? NULL : apply_skip_find(apply, &event->position, &event->gtid);
+	apply->passing_over = apply->skipping != NULL ||
+		(apply->rolled_back != NIL && is_rolled_back(apply, &event->position));
 }
 
 static void
@@ -636,6 +643,9 @@ advance(Apply *apply, const CdcPosition *position)
 static void
 finish_txn(Apply *apply, const CdcEvent *event, bool counts)
 {
+	if (apply->skipping != NULL)
+		apply_skip_done(apply, apply->skipping, &apply->txn_start, apply->txn_action);
+	apply->skipping = NULL;
 	apply->in_txn = false;
 	apply->passing_over = false;
 	apply->txn_changes = 0;
@@ -663,7 +673,7 @@ rewind_passed_over(Apply *apply)
 static ApplyResult
 on_commit(Apply *apply, const CdcEvent *event)
 {
-	if (apply->passing_over)
+	if (apply->passing_over && apply->skipping == NULL)
 		return rewind_passed_over(apply);
 	finish_txn(apply, event, true);
 	return APPLY_OK;
@@ -704,7 +714,7 @@ on_prepare(Apply *apply, const CdcEvent *event)
 	ListCell   *lc;
 	char		position[CDC_POSITION_TEXT_MAX];
 
-	if (apply->passing_over)
+	if (apply->passing_over && apply->skipping == NULL)
 		return rewind_passed_over(apply);
 	if (apply->txn_changes == 0)
 	{
@@ -738,12 +748,22 @@ static ApplyResult
 on_statement(Apply *apply, const CdcEvent *event)
 {
 	ApplyResult result = APPLY_OK;
+	CatalogSkip *skip = NULL;
 
+	if (!apply->in_txn)
+	{
+		apply->in_statement = true;
+		apply->txn_start = event->start;
+		skip = apply->skips == NIL ? NULL : apply_skip_find(apply, &event->start, &event->gtid);
+	}
 	/* what came before it is settled first */
-	if (!apply->passing_over)
+	if (skip == NULL && !apply->passing_over)
 		result = apply_write_batches(apply);
-	if (result == APPLY_OK && !apply->passing_over)
+	if (skip != NULL)
+		apply_skip_done(apply, skip, &event->start, 0);
+	else if (result == APPLY_OK && !apply->passing_over)
 		result = apply_statement(apply, event);
+	apply->in_statement = false;
 	if (result == APPLY_OK && !apply->in_txn)
 	{
 		advance(apply, &event->position);
@@ -897,4 +917,11 @@ const ApplyStats *
 apply_stats(const Apply *apply)
 {
 	return &apply->stats;
+}
+
+const CdcPosition *
+apply_open_transaction(const Apply *apply)
+{
+	/* a batch holds changes of several transactions */
+	return !apply->writing && (apply->in_txn || apply->in_statement) ? &apply->txn_start : NULL;
 }

@@ -105,6 +105,9 @@ extern uint64 apply_stop_count(const Apply *apply);
 /* Inside a source transaction: nothing is flushed until it ends. */
 extern bool apply_in_transaction(const Apply *apply);
 
+/* Start of the source transaction that is being taken in; NULL between two. For reports of errors. */
+extern const CdcPosition *apply_open_transaction(const Apply *apply);
+
 extern const ApplyStats *apply_stats(const Apply *apply);
 
 #endif							/* CDC_APPLY_H */

@@ -89,11 +89,15 @@ struct Apply
 	int			ngtids;
 	int			maxgtids;
 	bool		moved;			/* streamed or gtids are ahead of what is durable */
+	List	   *skips;			/* of CatalogSkip: transactions to pass over because somebody asked for it */
 	List	   *rolled_back;	/* of CdcPosition: starts of transactions to pass over, found to be rolled back */
 
 	/* the source transaction that is coming in */
 	bool		in_txn;
 	bool		passing_over;
+	CatalogSkip *skipping;		/* it is passed over because somebody asked for it */
+	bool		writing;		/* batches are being written */
+	bool		in_statement;	/* no transaction, but a statement by itself */
 	uint64		txn_no;
 	CdcPosition txn_start;
 	CdcGtid		txn_gtid;
@@ -157,6 +161,16 @@ extern const char *apply_what_target_holds(const ApplyTable *table);
 
 /* Write what batches hold into the open transaction. */
 extern ApplyResult apply_write_batches(Apply *apply);
+
+/* ---- apply_skip.c ---- */
+
+extern void apply_skips_load(Apply *apply); /* outside a transaction */
+
+/* The request to pass over the source transaction that starts there; NULL when there is none. */
+extern CatalogSkip *apply_skip_find(Apply *apply, const CdcPosition *start, const CdcGtid *gtid);
+
+/* It was passed over: note that in the transaction that will carry the position behind it. */
+extern void apply_skip_done(Apply *apply, CatalogSkip *skip, const CdcPosition *start, int64 changes);
 
 /* ---- apply_table.c ---- */
 

@@ -308,7 +308,7 @@ ApplyResult
 apply_statement(Apply *apply, const CdcEvent *event)
 {
 	const CdcStatement *text = &event->statement;
-	const CdcPosition *at = apply->in_txn ? &apply->txn_start : &apply->streamed;
+	const CdcPosition *at = apply->in_txn ? &apply->txn_start : &event->start;
 	DdlStatement statement;
 	List	   *tables;
 	List	   *stops = NIL;
@@ -325,9 +325,6 @@ apply_statement(Apply *apply, const CdcEvent *event)
 	if (is_of_no_consequence(&statement))
 		return APPLY_OK;
 
-	/* the start of the first transaction is known even when the stream began with GTIDs only */
-	if (!cdc_position_is_known(at))
-		at = &event->position;
 	cdc_position_format(at, position);
 
 	if (statement.kind == DDL_XA_COMMIT || statement.kind == DDL_XA_ROLLBACK)

@@ -74,6 +74,12 @@ typedef struct CatalogPipeline
 	CatalogError last_error;
 	int32		tables_asked;	/* grows with each wish that concerns its tables, see catalog_pipeline_ask_tables */
 	int32		tables_done;	/* up to which of them they are taken up */
+	char	   *failed_transaction; /* "file:offset": start of the source transaction that it fell in; NULL: in none */
+	TimestampTz server_start;	/* start of the server under which it was last allowed to run; 0: never */
+	char	   *fingerprint;	/* of that server; NULL: never ran */
+
+	/* another number whenever a worker has to read the definition, or what was asked of it, anew; never 0 */
+	uint64		stamp;
 } CatalogPipeline;
 
 /* NULL when there is none. */
@@ -87,11 +93,24 @@ extern void catalog_pipeline_delete(const CatalogPipeline *pipeline);	/* with ev
 /* Most snapshot workers of a pipeline. */
 #define CATALOG_MAX_SNAPSHOT_WORKERS 16
 
+/*
+ * For who is going to change a pipeline: lock its state to the end of the transaction, then read it; NULL when there is
+ * none. The lock of the pipeline itself comes first, see catalog_lock.h.
+ */
+extern CatalogPipeline *catalog_pipeline_for_update(int32 pipeline_id);
+
+/* Write owner, source, target_schema and options as they stand in *pipeline. */
+extern void catalog_pipeline_update(const CatalogPipeline *pipeline);
+
+/* Give a pipeline that came from a dump what it lacks: a state row (stopped) and position tables. No-op else. */
+extern void catalog_pipeline_complete(int32 pipeline_id);
+
 /* Text of an option as given, or NULL; read it with util_option_int(&catalog_pipeline_options, name, that). */
 extern char *catalog_pipeline_option(const CatalogPipeline *pipeline, const char *name);
 
 /* Check the options of a pipeline to be made; throws at the first bad one. options may be 0. */
 extern void catalog_pipeline_options_check(Datum options);
+extern void catalog_pipeline_option_name_check(const char *name);
 
 extern void catalog_pipeline_set_enabled(int32 pipeline_id, bool enabled);	/* state becomes starting resp. stopped; enabling clears the last error */
 
@@ -101,6 +120,12 @@ extern void catalog_pipeline_set_enabled(int32 pipeline_id, bool enabled);	/* st
  */
 extern void catalog_pipeline_set_state(int32 pipeline_id, CatalogPipelineState state,
 									   const UtilErrorInfo *error, const CdcPosition *error_position);
+
+/* Note the source transaction that the last error fell in; NULL or unknown: in none. */
+extern void catalog_pipeline_set_failed_transaction(int32 pipeline_id, const CdcPosition *start);
+
+/* Note under which server a pipeline runs: its start and its fingerprint (NULL: leave that as it is). */
+extern void catalog_pipeline_set_server(int32 pipeline_id, TimestampTz server_start, const char *fingerprint);
 
 /*
  * A wish that concerns the pipeline's tables: what follows in this transaction
@@ -185,6 +210,9 @@ extern List *catalog_table_list_left(int32 pipeline_id);
 
 /* Fills table_id. error: why a table in state STOPPED never began. */
 extern void catalog_table_insert(CatalogTable *table, const UtilErrorInfo *error);
+
+/* Only the state, for a table that came from a dump without it. */
+extern void catalog_table_insert_state(const CatalogTable *table, const UtilErrorInfo *error);
 
 /* SNAPSHOT -> CATCHUP; false when the table is no longer in that state or generation. */
 extern bool catalog_table_set_catchup(int32 pipeline_id, int32 table_id, int32 generation,
@@ -365,6 +393,29 @@ extern void catalog_index_retry(int32 pipeline_id);
 extern void catalog_prepared_add(int32 pipeline_id, const char *xid, const CdcPosition *position);
 extern char *catalog_prepared_position(int32 pipeline_id, const char *xid);	/* NULL when it is not there */
 extern bool catalog_prepared_remove(int32 pipeline_id, const char *xid);	/* was it there? */
+
+/* ---- source transactions to pass over, catalog_skip.c ---- */
+
+typedef struct CatalogSkip
+{
+	int32		pipeline_id;
+	int32		skip_id;
+	CdcPosition position;		/* start of the transaction; unknown: see gtid */
+	char	   *gtid;			/* its name as cdc_gtid_format prints it, or NULL */
+} CatalogSkip;
+
+/* Requests that wait for their transaction. */
+extern List *catalog_skip_list(int32 pipeline_id);
+
+/* Write a request (its skip_id is filled in); false when the same one waits already. */
+extern bool catalog_skip_add(CatalogSkip *skip);
+
+/* The transaction has come, at that position, and its changes were passed over. */
+extern void catalog_skip_set_done(int32 pipeline_id, int32 skip_id, const CdcPosition *position, int64 changes);
+
+/* How many were passed over; number of the newest request, 0 when there is none. */
+extern int64 catalog_skip_count(int32 pipeline_id);
+extern int32 catalog_skip_last(int32 pipeline_id);
 
 /* ---- positions ---- */
 

@@ -54,7 +54,8 @@ static const RelationName relation_names[CATALOG_RELATIONS] = {
 	[CATALOG_REL_SNAPSHOT_DELETED] = {"snapshot_deleted", "snapshot_deleted_pkey"},
 	[CATALOG_REL_PREPARED_XID] = {"prepared_xid", "prepared_xid_pkey"},
 	[CATALOG_REL_DEAD_LETTER] = {"dead_letter", "dead_letter_pkey"},
-	[CATALOG_REL_TARGET_INDEX] = {"target_index", "target_index_pkey"}
+	[CATALOG_REL_TARGET_INDEX] = {"target_index", "target_index_pkey"},
+	[CATALOG_REL_SKIPPED_TRANSACTION] = {"skipped_transaction", "skipped_transaction_pkey"}
 };
 
 /* What this process knows; valid until a relcache invalidation hits one of the tables. */

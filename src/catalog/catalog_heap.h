@@ -35,10 +35,11 @@ typedef enum CatalogRelation
 	CATALOG_REL_SNAPSHOT_DELETED,
 	CATALOG_REL_PREPARED_XID,
 	CATALOG_REL_DEAD_LETTER,
-	CATALOG_REL_TARGET_INDEX
+	CATALOG_REL_TARGET_INDEX,
+	CATALOG_REL_SKIPPED_TRANSACTION
 } CatalogRelation;
 
-#define CATALOG_RELATIONS 9
+#define CATALOG_RELATIONS 10
 
 /* Column numbers, as in the install script. */
 enum
@@ -67,13 +68,16 @@ enum
 	Anum_pipeline_state_last_error_hint,
 	Anum_pipeline_state_last_error_position,
 	Anum_pipeline_state_last_error_at,
+	Anum_pipeline_state_failed_transaction,
 	Anum_pipeline_state_snapshot_mark_file,
 	Anum_pipeline_state_snapshot_mark_offset,
 	Anum_pipeline_state_snapshot_mark_gtids,
 	Anum_pipeline_state_tables_asked,
 	Anum_pipeline_state_tables_done,
 	Anum_pipeline_state_last_left,
-	Natts_pipeline_state = Anum_pipeline_state_last_left
+	Anum_pipeline_state_server_start,
+	Anum_pipeline_state_fingerprint,
+	Natts_pipeline_state = Anum_pipeline_state_fingerprint
 };
 
 enum
@@ -150,6 +154,20 @@ enum
 	Anum_prepared_xid_xid,
 	Anum_prepared_xid_position,
 	Natts_prepared_xid = Anum_prepared_xid_position
+};
+
+enum
+{
+	Anum_skipped_transaction_pipeline_id = 1,
+	Anum_skipped_transaction_skip_id,
+	Anum_skipped_transaction_position,
+	Anum_skipped_transaction_gtid,
+	Anum_skipped_transaction_requested_by,
+	Anum_skipped_transaction_requested_at,
+	Anum_skipped_transaction_skipped_at,
+	Anum_skipped_transaction_skipped_position,
+	Anum_skipped_transaction_skipped_changes,
+	Natts_skipped_transaction = Anum_skipped_transaction_skipped_changes
 };
 
 enum

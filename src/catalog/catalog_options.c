@@ -34,6 +34,8 @@ static const UtilOption option_list[] = {
 	.description = "commit when so many changes have been applied; a source transaction is never split"},
 	{.name = "collapse",.type = UTIL_OPTION_ENUM,.default_text = "auto",.values = collapse_values,
 	.description = "write only what the changes of a batch come to for each key; off writes each change, in order, by itself"},
+	{.name = "column_types",.type = UTIL_OPTION_OBJECT,
+	.description = "types of columns of tables to be made: patterns schema.table.column and PostgreSQL types"},
 	{.name = "invalid_bytes",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = invalid_bytes_values,
 	.description = "bytes that are not valid in their column's character set: stop the table, or put U+FFFD for them"},
 	{.name = "max_rows_per_second",.type = UTIL_OPTION_INT,.default_text = "0",.min = 0,.max = 1000000000,.unit = "rows",
@@ -65,29 +67,40 @@ const UtilOptionTable catalog_pipeline_options = {
 	.count = lengthof(option_list)
 };
 
-/* Is "null" one of an option's words? Then JSON's null means it too. */
-static bool
-takes_null(const char *name)
+static const UtilOption *
+find(const char *name)
 {
 	for (size_t i = 0; i < lengthof(option_list); i++)
 	{
-		const UtilOption *option = &option_list[i];
+		if (strcmp(option_list[i].name, name) == 0)
+			return &option_list[i];
+	}
+	return NULL;
+}
 
-		if (strcmp(option->name, name) != 0 || option->type != UTIL_OPTION_ENUM)
-			continue;
-		for (const char *const *word = option->values; *word != NULL; word++)
-		{
-			if (strcmp(*word, "null") == 0)
-				return true;
-		}
+/* Is "null" one of an option's words? Then JSON's null means it too. */
+static bool
+takes_null(const UtilOption *option)
+{
+	if (option == NULL || option->type != UTIL_OPTION_ENUM)
+		return false;
+	for (const char *const *word = option->values; *word != NULL; word++)
+	{
+		if (strcmp(*word, "null") == 0)
+			return true;
 	}
 	return false;
 }
 
-/* The value of an option, a jsonb scalar, as text; NULL for everything else. */
+/* The value of an option as text: a scalar, or an object where the option is one; NULL for everything else. */
 static char *
-scalar_to_text(const char *name, const JsonbValue *value)
+value_to_text(const char *name, const JsonbValue *value)
 {
+	const UtilOption *option = find(name);
+
+	if (option != NULL && option->type == UTIL_OPTION_OBJECT)
+		return value->type == jbvBinary && JsonContainerIsObject(value->val.binary.data)
+			? JsonbToCString(NULL, value->val.binary.data, value->val.binary.len) : NULL;
 	switch (value->type)
 	{
 		case jbvString:
@@ -97,7 +110,7 @@ scalar_to_text(const char *name, const JsonbValue *value)
 		case jbvBool:
 			return pstrdup(value->val.boolean ? "true" : "false");
 		case jbvNull:
-			return takes_null(name) ? pstrdup("null") : NULL;
+			return takes_null(option) ? pstrdup("null") : NULL;
 		default:
 			return NULL;
 	}
@@ -109,7 +122,7 @@ option_text(Datum options, const char *name)
 {
 	JsonbValue *value = getKeyJsonValueFromContainer(&DatumGetJsonbP(options)->root, name, strlen(name), NULL);
 
-	return value == NULL ? NULL : scalar_to_text(name, value);
+	return value == NULL ? NULL : value_to_text(name, value);
 }
 
 /* Options that say the opposite of each other. */
@@ -156,10 +169,16 @@ catalog_pipeline_options_check(Datum options)
 			continue;
 		name = pnstrdup(value.val.string.val, value.val.string.len);
 		(void) JsonbIteratorNext(&it, &value, true);
-		text = scalar_to_text(name, &value);
+		text = value_to_text(name, &value);
 		(void) util_option_check(&catalog_pipeline_options, name, text);
 	}
 	check_together(options);
+}
+
+void
+catalog_pipeline_option_name_check(const char *name)
+{
+	util_option_name_check(&catalog_pipeline_options, name);
 }
 
 char *

@@ -20,6 +20,7 @@
 #include "access/table.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
+#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -113,8 +114,40 @@ read_state(CatalogPipeline *pipeline)
 		pipeline->last_error.at = catalog_get_time(tuple, desc, Anum_pipeline_state_last_error_at);
 		pipeline->tables_asked = catalog_get_int32(tuple, desc, Anum_pipeline_state_tables_asked);
 		pipeline->tables_done = catalog_get_int32(tuple, desc, Anum_pipeline_state_tables_done);
+		pipeline->failed_transaction = catalog_get_text(tuple, desc, Anum_pipeline_state_failed_transaction);
+		pipeline->server_start = catalog_get_time(tuple, desc, Anum_pipeline_state_server_start);
+		pipeline->fingerprint = catalog_get_text(tuple, desc, Anum_pipeline_state_fingerprint);
 	}
 	catalog_scan_end(&scan);
+}
+
+static uint64
+add_text(uint64 hash, const char *text)
+{
+	return hash_combine64(hash, text == NULL ? 0 : hash_bytes_extended((const unsigned char *) text,
+																	   (int) strlen(text), 1));
+}
+
+/* What a worker reads once, when it starts. The patterns are not part of it: they are read once in a pipeline's life. */
+static uint64
+make_stamp(const CatalogPipeline *pipeline)
+{
+	uint64		hash = hash_combine64(pipeline->owner, (uint64) catalog_skip_last(pipeline->id));
+
+	hash = add_text(hash, pipeline->source);
+	hash = add_text(hash, pipeline->target_schema);
+	if (pipeline->options != (Datum) 0)
+		hash = hash_combine64(hash, hash_bytes_extended((const unsigned char *) VARDATA_ANY(DatumGetPointer(pipeline->options)),
+														(int) VARSIZE_ANY_EXHDR(DatumGetPointer(pipeline->options)), 1));
+	return hash != 0 ? hash : 1;
+}
+
+/* The rest of a pipeline whose own row was read. */
+static void
+read_rest(CatalogPipeline *pipeline)
+{
+	read_state(pipeline);
+	pipeline->stamp = make_stamp(pipeline);
 }
 
 static CatalogPipeline *
@@ -146,7 +179,7 @@ catalog_pipeline_by_id(int32 pipeline_id)
 		pipeline = pipeline_from_tuple(tuple, RelationGetDescr(scan.rel));
 	catalog_scan_end(&scan);
 	if (pipeline != NULL)
-		read_state(pipeline);
+		read_rest(pipeline);
 	return pipeline;
 }
 
@@ -167,7 +200,7 @@ catalog_pipeline_by_name(const char *name)
 		pipeline = pipeline_from_tuple(tuple, RelationGetDescr(scan.rel));
 	catalog_scan_end(&scan);
 	if (pipeline != NULL)
-		read_state(pipeline);
+		read_rest(pipeline);
 	return pipeline;
 }
 
@@ -186,7 +219,7 @@ catalog_pipeline_list(void)
 	catalog_scan_end(&scan);
 
 	foreach(lc, result)
-		read_state(lfirst(lc));
+		read_rest(lfirst(lc));
 	return result;
 }
 
@@ -211,6 +244,12 @@ insert_state_row(int32 pipeline_id, bool enabled)
 	nulls[Anum_pipeline_state_tables_done - 1] = false;
 	values[Anum_pipeline_state_last_left - 1] = Int32GetDatum(0);
 	nulls[Anum_pipeline_state_last_left - 1] = false;
+
+	if (enabled)
+	{
+		values[Anum_pipeline_state_server_start - 1] = TimestampTzGetDatum(PgStartTime);
+		nulls[Anum_pipeline_state_server_start - 1] = false;
+	}
 
 	rel = table_open(catalog_relation_oid(CATALOG_REL_PIPELINE_STATE), RowExclusiveLock);
 	catalog_tuple_insert(rel, values, nulls);
@@ -266,6 +305,42 @@ drop_shadows(int32 pipeline_id)
 	}
 }
 
+CatalogPipeline *
+catalog_pipeline_for_update(int32 pipeline_id)
+{
+	catalog_lock_state(pipeline_id);
+	return catalog_pipeline_by_id(pipeline_id);
+}
+
+/* Write what of a definition can be changed. The caller has got *pipeline from catalog_pipeline_for_update. */
+void
+catalog_pipeline_update(const CatalogPipeline *pipeline)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+	Datum		values[Natts_pipeline] = {0};
+	bool		nulls[Natts_pipeline] = {0};
+	bool		replaces[Natts_pipeline] = {0};
+	static const int changed[] = {
+		Anum_pipeline_owner, Anum_pipeline_source, Anum_pipeline_target_schema, Anum_pipeline_options,
+	};
+
+	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE, RowExclusiveLock, 1, &pipeline->id);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple))
+	{
+		values[Anum_pipeline_owner - 1] = ObjectIdGetDatum(pipeline->owner);
+		catalog_set_text(values, nulls, Anum_pipeline_source, pipeline->source);
+		catalog_set_text(values, nulls, Anum_pipeline_target_schema, pipeline->target_schema);
+		values[Anum_pipeline_options - 1] = pipeline->options;
+		nulls[Anum_pipeline_options - 1] = pipeline->options == (Datum) 0;
+		for (int i = 0; i < (int) lengthof(changed); i++)
+			replaces[changed[i] - 1] = true;
+		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
+	}
+	catalog_scan_end(&scan);
+}
+
 /* Remove every row and table that belongs to the pipeline. The caller holds the pipeline's lock. */
 void
 catalog_pipeline_delete(const CatalogPipeline *pipeline)
@@ -274,6 +349,7 @@ catalog_pipeline_delete(const CatalogPipeline *pipeline)
 
 	drop_shadows(id);
 	catalog_lock_state(id);
+	catalog_delete_rows(CATALOG_REL_SKIPPED_TRANSACTION, 1, &id);
 	catalog_delete_rows(CATALOG_REL_DEAD_LETTER, 1, &id);
 	catalog_delete_rows(CATALOG_REL_TARGET_INDEX, 1, &id);
 	catalog_delete_rows(CATALOG_REL_PREPARED_XID, 1, &id);
@@ -316,8 +392,10 @@ catalog_pipeline_set_enabled(int32 pipeline_id, bool enabled)
 		{
 			values[Anum_pipeline_state_database - 1] = ObjectIdGetDatum(MyDatabaseId);
 			replaces[Anum_pipeline_state_database - 1] = true;
-			for (int i = Anum_pipeline_state_last_error; i <= Anum_pipeline_state_last_error_at; i++)
+			for (int i = Anum_pipeline_state_last_error; i <= Anum_pipeline_state_failed_transaction; i++)
 				nulls[i - 1] = replaces[i - 1] = true;
+			values[Anum_pipeline_state_server_start - 1] = TimestampTzGetDatum(PgStartTime);
+			replaces[Anum_pipeline_state_server_start - 1] = true;
 		}
 		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
 	}
@@ -383,6 +461,21 @@ catalog_pipeline_set_state(int32 pipeline_id, CatalogPipelineState state,
 	catalog_scan_end(&scan);
 }
 
+/* Change one or more columns of a pipeline's state row, when it has one. */
+static void
+update_state(int32 pipeline_id, Datum *values, bool *nulls, bool *replaces)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	catalog_lock_state(pipeline_id);
+	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE_STATE, RowExclusiveLock, 1, &pipeline_id);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple))
+		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
+	catalog_scan_end(&scan);
+}
+
 void
 catalog_pipeline_ask_tables(int32 pipeline_id)
 {
@@ -415,22 +508,13 @@ catalog_pipeline_ask_tables(int32 pipeline_id)
 void
 catalog_pipeline_set_tables_done(int32 pipeline_id, int32 asked)
 {
-	CatalogScan scan;
-	HeapTuple	tuple;
 	Datum		values[Natts_pipeline_state] = {0};
 	bool		nulls[Natts_pipeline_state] = {0};
 	bool		replaces[Natts_pipeline_state] = {0};
 
-	catalog_lock_state(pipeline_id);
-	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE_STATE, RowExclusiveLock, 1, &pipeline_id);
-	tuple = catalog_scan_next(&scan);
-	if (HeapTupleIsValid(tuple))
-	{
-		values[Anum_pipeline_state_tables_done - 1] = Int32GetDatum(asked);
-		replaces[Anum_pipeline_state_tables_done - 1] = true;
-		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
-	}
-	catalog_scan_end(&scan);
+	values[Anum_pipeline_state_tables_done - 1] = Int32GetDatum(asked);
+	replaces[Anum_pipeline_state_tables_done - 1] = true;
+	update_state(pipeline_id, values, nulls, replaces);
 }
 
 /* Write another list of tables; the caller has locked the state (catalog_pipeline_ask_tables). */
@@ -452,6 +536,54 @@ catalog_pipeline_set_tables(int32 pipeline_id, List *tables)
 		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
 	}
 	catalog_scan_end(&scan);
+}
+
+void
+catalog_pipeline_set_failed_transaction(int32 pipeline_id, const CdcPosition *start)
+{
+	Datum		values[Natts_pipeline_state] = {0};
+	bool		nulls[Natts_pipeline_state] = {0};
+	bool		replaces[Natts_pipeline_state] = {0};
+	char		text[CDC_POSITION_TEXT_MAX];
+	bool		is_known = start != NULL && cdc_position_is_known(start);
+
+	if (is_known)
+		cdc_position_format(start, text);
+	catalog_set_text(values, nulls, Anum_pipeline_state_failed_transaction, is_known ? text : NULL);
+	replaces[Anum_pipeline_state_failed_transaction - 1] = true;
+	update_state(pipeline_id, values, nulls, replaces);
+}
+
+void
+catalog_pipeline_set_server(int32 pipeline_id, TimestampTz server_start, const char *fingerprint)
+{
+	Datum		values[Natts_pipeline_state] = {0};
+	bool		nulls[Natts_pipeline_state] = {0};
+	bool		replaces[Natts_pipeline_state] = {0};
+
+	values[Anum_pipeline_state_server_start - 1] = TimestampTzGetDatum(server_start);
+	replaces[Anum_pipeline_state_server_start - 1] = true;
+	if (fingerprint != NULL)
+	{
+		catalog_set_text(values, nulls, Anum_pipeline_state_fingerprint, fingerprint);
+		replaces[Anum_pipeline_state_fingerprint - 1] = true;
+	}
+	update_state(pipeline_id, values, nulls, replaces);
+}
+
+void
+catalog_pipeline_complete(int32 pipeline_id)
+{
+	CatalogScan scan;
+	bool		found;
+
+	catalog_lock_state(pipeline_id);
+	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE_STATE, AccessShareLock, 1, &pipeline_id);
+	found = HeapTupleIsValid(catalog_scan_next(&scan));
+	catalog_scan_end(&scan);
+	if (!found)
+		insert_state_row(pipeline_id, false);
+	catalog_position_create(pipeline_id);
 }
 
 /* Write the snapshot mark, once, when the pipeline first runs. */

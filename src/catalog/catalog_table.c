@@ -257,12 +257,9 @@ insert_table_row(const CatalogTable *table)
 	table_close(rel, NoLock);
 }
 
-/*
- * Write a new table of a pipeline with its state, giving it its number. A
- * table that begins with a snapshot has begun it now.
- */
+/* Write the state of a table. One that begins with a snapshot has begun it now. */
 void
-catalog_table_insert(CatalogTable *table, const UtilErrorInfo *error)
+catalog_table_insert_state(const CatalogTable *table, const UtilErrorInfo *error)
 {
 	Datum		values[Natts_table_state] = {0};
 	bool		nulls[Natts_table_state] = {0};
@@ -270,9 +267,6 @@ catalog_table_insert(CatalogTable *table, const UtilErrorInfo *error)
 	Relation	rel;
 
 	catalog_lock_state(table->pipeline_id);
-	table->table_id = last_table_id(table->pipeline_id) + 1;
-	insert_table_row(table);
-
 	values[Anum_table_state_pipeline_id - 1] = Int32GetDatum(table->pipeline_id);
 	values[Anum_table_state_table_id - 1] = Int32GetDatum(table->table_id);
 	catalog_set_text(values, nulls, Anum_table_state_state, state_names[table->state]);
@@ -303,6 +297,16 @@ catalog_table_insert(CatalogTable *table, const UtilErrorInfo *error)
 	rel = table_open(catalog_relation_oid(CATALOG_REL_TABLE_STATE), RowExclusiveLock);
 	catalog_tuple_insert(rel, values, nulls);
 	table_close(rel, NoLock);
+}
+
+/* Write a new table of a pipeline with its state, giving it its number. */
+void
+catalog_table_insert(CatalogTable *table, const UtilErrorInfo *error)
+{
+	catalog_lock_state(table->pipeline_id);
+	table->table_id = last_table_id(table->pipeline_id) + 1;
+	insert_table_row(table);
+	catalog_table_insert_state(table, error);
 }
 
 /* Lock the state and find the table's row; update->tuple is NULL when there is none. */

@@ -31,9 +31,11 @@
 #if PG_VERSION_NUM >= 160000
 #include "parser/parse_relation.h"
 #endif
+#include "parser/parse_type.h"
 #include "postmaster/bgworker.h"
 #include "replication/origin.h"
 #include "utils/acl.h"
+#include "utils/backend_status.h"
 #include "utils/pg_locale.h"
 #include "utils/rel.h"
 #include "utils/snapshot.h"
@@ -205,6 +207,37 @@ cdc_index_beginscan(Relation heap, Relation index, Snapshot snapshot, int nkeys)
 #else
 	return index_beginscan(heap, index, snapshot, nkeys, 0);
 #endif
+}
+
+/* 16: errors may be returned; we want them thrown */
+static inline TypeName *
+cdc_type_name_from_string(const char *text)
+{
+#if PG_VERSION_NUM >= 160000
+	return typeStringToTypeName(text, NULL);
+#else
+	return typeStringToTypeName(text);
+#endif
+}
+
+/* 16: another name. Background workers of all kinds that are there now. */
+static inline int
+cdc_count_background_workers(void)
+{
+	int			n = pgstat_fetch_stat_numbackends();
+	int			count = 0;
+
+	for (int i = 1; i <= n; i++)
+	{
+#if PG_VERSION_NUM >= 160000
+		const LocalPgBackendStatus *entry = pgstat_get_local_beentry_by_index(i);
+#else
+		const LocalPgBackendStatus *entry = pgstat_fetch_stat_local_beentry(i);
+#endif
+
+		count += entry != NULL && entry->backendStatus.st_backendType == B_BG_WORKER;
+	}
+	return count;
 }
 
 /* 16: indexes of which only summaries change; 18: where a locale says that it compares bytes */

@@ -95,6 +95,7 @@ typedef struct CdcEvent
 	 * and STATEMENT outside a transaction: where to go on after it. Else unset.
 	 */
 	CdcPosition position;
+	CdcPosition start;			/* STATEMENT outside a transaction: where it starts */
 	CdcGtid		gtid;			/* BEGIN, and STATEMENT outside a transaction */
 	int64_t		source_time_us; /* when the source wrote it, microseconds since 1970; 0 unknown */
 	CdcChange	change;			/* CHANGE */

@@ -47,6 +47,7 @@ typedef struct Ingest
 	uint64		stops_seen;		/* of apply_stop_count, when tables were last counted */
 	bool		healthy;		/* failures were forgotten */
 	bool		copy_only;		/* stop when all tables have been handed over (snapshot "only") */
+	ApplyStats	shown;			/* counters as they were added to the slot's last */
 	bool		said_state;		/* the pipeline's state was written since the source was opened */
 	TimestampTz handed_over_at; /* last look */
 	TimestampTz event_at;		/* last word of the source */
@@ -80,11 +81,13 @@ publish(Ingest *ingest)
 	const ApplyStats *stats = apply_stats(ingest->apply);
 
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
-	slot->transactions = stats->transactions;
-	slot->changes = stats->changes;
-	slot->bytes = stats->bytes;
-	slot->flushes = stats->flushes;
-	slot->source_time_us = stats->source_time_us;
+	slot->transactions += stats->transactions - ingest->shown.transactions;
+	slot->changes += stats->changes - ingest->shown.changes;
+	slot->bytes += stats->bytes - ingest->shown.bytes;
+	slot->flushes += stats->flushes - ingest->shown.flushes;
+	ingest->shown = *stats;
+	if (stats->source_time_us != 0)
+		slot->source_time_us = stats->source_time_us;
 	slot->last_event_at = ingest->event_at;
 	slot->caught_up_at = ingest->idle_at;
 	slot->durable = apply_durable(ingest->apply)->position;
@@ -324,10 +327,27 @@ prepare(Ingest *ingest)
 	snapshot_prepare(worker->pipeline, worker->endpoint, ingest->log);
 }
 
+/* First run after a dump was restored and a position given. */
+static void
+adopt(Ingest *ingest)
+{
+	const Worker *worker = ingest->worker;
+
+	cdc_source_require(source_mysql_create(worker->endpoint, worker->pipeline_id, NULL, NULL));
+	snapshot_adopt(worker->pipeline, worker->endpoint, ingest->log);
+}
+
+static const CdcPosition *
+open_transaction(void *arg)
+{
+	return apply_open_transaction(arg);
+}
+
 static void
 ingest_run(Worker *worker)
 {
 	Ingest		ingest = {.worker = worker,.join_due = true,.left_over = true};
+	const CatalogPosition *current;
 	MemoryContext stream_cxt;
 
 	StartTransactionCommand();
@@ -339,11 +359,17 @@ ingest_run(Worker *worker)
 
 	pgstat_report_activity(STATE_RUNNING, psprintf("starting pipeline %s", worker->pipeline->name));
 
-	if (catalog_position_log_current(ingest.log) == NULL)
+	current = catalog_position_log_current(ingest.log);
+	if (current == NULL)
 		prepare(&ingest);
+	else if (current->identity[0] == '\0')
+		adopt(&ingest);
+	source_complete_gtids(worker->endpoint, ingest.log);
 
 	ingest.apply = apply_create(worker->pipeline, ingest.log, publish_table, &ingest);
 	join(&ingest);
+	worker->transaction_arg = ingest.apply;
+	worker->transaction = open_transaction;
 	check_tables_left(&ingest);
 	ingest.copy_only = is_copy_only(&ingest);
 	if (ingest.pending > 0 || snapshot_index_is_due(worker->pipeline_id))

@@ -259,6 +259,7 @@ cdc_launcher_main(Datum arg)
 	List	   *to_probe;
 	Oid			probing = InvalidOid;
 	MemoryContext loop_cxt;
+	bool		autostart;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
@@ -273,6 +274,7 @@ cdc_launcher_main(Datum arg)
 
 	MemoryContextSwitchTo(TopMemoryContext);
 	to_probe = connectable_databases(InvalidOid);
+	autostart = shmem_autostart;
 	loop_cxt = AllocSetContextCreate(TopMemoryContext, "cdc launcher loop", ALLOCSET_DEFAULT_SIZES);
 
 	for (;;)
@@ -282,6 +284,16 @@ cdc_launcher_main(Datum arg)
 		MemoryContextReset(loop_cxt);
 		MemoryContextSwitchTo(loop_cxt);
 		worker_check_interrupts();
+
+		if (shmem_autostart && !autostart)
+		{
+			/* switched on: what waits in any database may start now */
+			MemoryContextSwitchTo(TopMemoryContext);
+			list_free(to_probe);
+			to_probe = connectable_databases(InvalidOid);
+			MemoryContextSwitchTo(loop_cxt);
+		}
+		autostart = shmem_autostart;
 
 		reap_managers();
 		if (to_probe != NIL && (!OidIsValid(probing) || probe_is_done(probing)))

@@ -33,6 +33,7 @@
 
 #include "catalog/catalog.h"
 #include "compat/pg_compat.h"
+#include "pipeline/budget.h"
 #include "pipeline/worker.h"
 #include "util/util_wait.h"
 
@@ -174,7 +175,7 @@ report_not_started(const CatalogPipeline *pipeline, int index, int sqlstate,
 	}
 	LWLockRelease(shmem->lock);
 
-	worker_write_failure(pipeline->id, worker_kind(index), true, &info, NULL);
+	worker_write_failure(pipeline->id, worker_kind(index), true, &info, NULL, NULL);
 }
 
 /* Could a worker connect as the owner? If not, say what is missing: a failed connection could not. */
@@ -212,7 +213,7 @@ owner_can_connect(const CatalogPipeline *pipeline)
 		report_not_started(pipeline, SHMEM_INGEST, ERRCODE_UNDEFINED_OBJECT,
 						   psprintf("the owner of pipeline \"%s\" does not exist any more", pipeline->name),
 						   psprintf("Its role had the OID %u.", pipeline->owner),
-						   "Drop the pipeline with cdc_drop_pipeline() and make it anew as another role.");
+						   "Give it another owner with cdc_alter_pipeline(), as a superuser.");
 	else if (!can_login)
 		report_not_started(pipeline, SHMEM_INGEST, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
 						   psprintf("role \"%s\" is not permitted to log in", name),
@@ -253,6 +254,28 @@ put_off_worker(const CatalogPipeline *pipeline, int index)
 						   index - SHMEM_SNAPSHOT + 1, max_worker_processes)));
 }
 
+/* Is there a place for the states of the pipeline's origins? Without one a worker could only fail. */
+static bool
+origins_suffice(const CatalogPipeline *pipeline, int place)
+{
+	MemoryContext keep = CurrentMemoryContext;
+	Budget		budget;
+
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	budget_read(BUDGET_ORIGINS, pipeline->id, &budget);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(keep);
+
+	if (!budget_is_short(&budget))
+		return true;
+	report_not_started(pipeline, place, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+					   psprintf("too few replication origins for pipeline \"%s\"", pipeline->name),
+					   budget_detail(&budget), budget_hint(&budget));
+	return false;
+}
+
 /* Start one worker of a pipeline. */
 static void
 start_worker(const CatalogPipeline *pipeline, int place)
@@ -262,6 +285,9 @@ start_worker(const CatalogPipeline *pipeline, int place)
 	bool		started;
 
 	if (!owner_can_connect(pipeline))
+		return;
+	/* further snapshot workers get along without a place when there is none */
+	if (place <= SHMEM_SNAPSHOT && !origins_suffice(pipeline, place))
 		return;
 
 	old = MemoryContextSwitchTo(TopMemoryContext);
@@ -299,7 +325,8 @@ snapshot_workers(const CatalogPipeline *pipeline)
 static bool
 look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
 {
-	bool		should_run = pipeline->enabled && pipeline->state != CATALOG_PIPELINE_FAILED;
+	bool		should_run = pipeline->enabled && pipeline->state != CATALOG_PIPELINE_FAILED &&
+		shmem_may_run(pipeline->server_start);
 	bool		start[SHMEM_WORKER_PLACES] = {false};
 	int			places = SHMEM_SNAPSHOT + snapshot_workers(pipeline);
 	bool		full = false;
@@ -341,6 +368,12 @@ look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
 				if (place->latch != NULL)
 					SetLatch(place->latch);
 			}
+			if (place->pid != 0 && place->stamp != 0 && place->stamp != pipeline->stamp)
+			{
+				/* altered since it began: the next one reads what stands there now */
+				shmem_ask_to_leave(place->pid, place->latch, &place->leave_at);
+				*nap = Min(*nap, LEAVE_NAP_MS);
+			}
 			if (place->pid != 0 || slot->blocked_by != 0 || worker_is_under_way(pipeline->id, i))
 				continue;
 			if (i >= SHMEM_SNAPSHOT &&
@@ -363,7 +396,8 @@ look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
 		report_not_started(pipeline, SHMEM_INGEST, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
 						   "too many running pipelines",
 						   psprintf("cdc_bridge.max_pipelines is %d.", shmem_max_pipelines),
-						   "Increase \"cdc_bridge.max_pipelines\" and restart the server.");
+						   psprintf("Run ALTER SYSTEM SET cdc_bridge.max_pipelines = %d and restart the server.",
+									shmem_max_pipelines + 8));
 	return should_run;
 }
 

@@ -53,6 +53,7 @@ typedef struct TableStatEntry
 
 int			shmem_max_pipelines = 64;
 int			shmem_max_tables = 10000;
+bool		shmem_autostart = true;
 Shmem	   *shmem = NULL;
 
 static HTAB *table_stats = NULL;
@@ -141,10 +142,22 @@ shmem_init(void)
 							&shmem_max_tables, 10000, 100, 1000000,
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 
+	DefineCustomBoolVariable("cdc_bridge.autostart",
+							 "Pipelines that ran before go on by themselves after a start of the server.",
+							 "When off, each of them waits for cdc_start_pipeline().",
+							 &shmem_autostart, true,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+
 	prev_shmem_request_hook = shmem_request_hook;
 	shmem_request_hook = request_shmem;
 	prev_shmem_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = startup_shmem;
+}
+
+bool
+shmem_may_run(TimestampTz server_start)
+{
+	return shmem_autostart || server_start == PgStartTime;
 }
 
 ShmemDatabase *
@@ -462,6 +475,7 @@ shmem_pipeline_stat(int32 pipeline_id, ShmemPipelineStat *stat)
 		stat->changes = slot->changes;
 		stat->bytes = slot->bytes;
 		stat->flushes = slot->flushes;
+		stat->stats_reset = slot->stats_reset;
 		stat->source_time_us = slot->source_time_us;
 		stat->last_event_at = slot->last_event_at;
 		stat->caught_up_at = slot->caught_up_at;
@@ -518,4 +532,44 @@ shmem_table_stat_add(int32 pipeline_id, int32 table_id, const ShmemTableStat *de
 			entry->stat.last_change_at = delta->last_change_at;
 	}
 	LWLockRelease(shmem->lock);
+}
+
+void
+shmem_reset_stats(int32 pipeline_id)
+{
+	ShmemPipeline *slot;
+	TableStatEntry *entry;
+	HASH_SEQ_STATUS seq;
+
+	if (!shmem_is_available())
+		return;
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	slot = shmem_pipeline_slot(MyDatabaseId, pipeline_id, false);
+	if (slot != NULL)
+	{
+		slot->transactions = 0;
+		slot->changes = 0;
+		slot->bytes = 0;
+		slot->flushes = 0;
+		slot->stats_reset = GetCurrentTimestamp();
+	}
+	hash_seq_init(&seq, table_stats);
+	while ((entry = hash_seq_search(&seq)) != NULL)
+	{
+		if (entry->key.database == MyDatabaseId && entry->key.pipeline_id == pipeline_id)
+			memset(&entry->stat, 0, sizeof(entry->stat));
+	}
+	LWLockRelease(shmem->lock);
+}
+
+int
+shmem_count_tables(void)
+{
+	int			count;
+
+	LWLockAcquire(shmem->lock, LW_SHARED);
+	count = (int) hash_get_num_entries(table_stats);
+	LWLockRelease(shmem->lock);
+	return count;
 }

@@ -24,6 +24,10 @@
 
 extern int	shmem_max_pipelines;	/* GUC cdc_bridge.max_pipelines */
 extern int	shmem_max_tables;		/* GUC cdc_bridge.max_tables */
+extern bool shmem_autostart;	/* GUC cdc_bridge.autostart */
+
+/* May a pipeline run that was last allowed to under the server that started then? */
+extern bool shmem_may_run(TimestampTz server_start);
 
 /* Is the library loaded by shared_preload_libraries, so that there is shared memory? */
 extern bool shmem_is_available(void);
@@ -46,6 +50,7 @@ typedef struct ShmemPipelineStat
 	int64		changes;
 	int64		bytes;
 	int64		flushes;
+	TimestampTz stats_reset;	/* 0: never */
 	int64		source_time_us; /* commit time at the source of the newest durable transaction; 0 none */
 	TimestampTz last_event_at;	/* when the source last said anything */
 	TimestampTz caught_up_at;	/* when the stream last had nothing more to read; 0 never */
@@ -70,6 +75,12 @@ typedef struct ShmemTableStat
 /* Copies, for SQL functions; false resp. zeros when the pipeline has no slot. */
 extern bool shmem_pipeline_stat(int32 pipeline_id, ShmemPipelineStat *stat);
 extern void shmem_table_stat(int32 pipeline_id, int32 table_id, ShmemTableStat *stat);
+
+/* Tables with counters in the whole server now. */
+extern int	shmem_count_tables(void);
+
+/* Set the counters of a pipeline of this database, and of its tables, to zero; at once. */
+extern void shmem_reset_stats(int32 pipeline_id);
 
 /*
  * For SQL functions: at commit of this transaction wake whoever looks after

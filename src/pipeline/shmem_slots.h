@@ -57,6 +57,7 @@ typedef struct ShmemWorker
 	int			failures;		/* in a row */
 	TimestampTz retry_at;		/* not before that; 0: at once */
 	uint32		wishes_done;	/* snapshot: the newest of the pipeline's snapshot_wishes that it has nothing to do for */
+	uint64		stamp;			/* of the definition that it has read; 0: not yet */
 } ShmemWorker;
 
 typedef struct ShmemPipeline
@@ -74,6 +75,7 @@ typedef struct ShmemPipeline
 	int64		changes;
 	int64		bytes;
 	int64		flushes;
+	TimestampTz stats_reset;	/* when the counters were set to zero by hand; 0: never */
 	int64		source_time_us;
 	TimestampTz last_event_at;
 	TimestampTz caught_up_at;

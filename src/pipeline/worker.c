@@ -25,10 +25,12 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
+#include "utils/timestamp.h"
 
 #include "catalog/catalog_lock.h"
 #include "compat/pg_compat.h"
 #include "pipeline/worker.h"
+#include "util/util_fingerprint.h"
 
 /* A worker that ran this long was healthy: its failures are forgotten. */
 #define HEALTHY_MS 60000
@@ -161,6 +163,7 @@ claim_slot(Worker *w, int index)
 		place->leave_at = 0;
 		place->started_at = GetCurrentTimestamp();
 		place->retry_at = 0;
+		place->stamp = 0;
 		claimed = true;
 	}
 	LWLockRelease(shmem->lock);
@@ -266,6 +269,24 @@ worker_drop_origin(Worker *w)
 	CommitTransactionCommand();
 }
 
+/* Remember under which server the pipeline runs, and say so when it is another one than before. */
+static void
+note_server(const CatalogPipeline *pipeline)
+{
+	const char *fingerprint = util_fingerprint();
+	bool		is_new = pipeline->fingerprint == NULL || strcmp(pipeline->fingerprint, fingerprint) != 0;
+
+	if (!is_new && pipeline->server_start == PgStartTime)
+		return;
+	if (is_new && pipeline->fingerprint != NULL)
+		ereport(LOG,
+				(errmsg("pipeline \"%s\" goes on under another server than before", pipeline->name),
+				 errdetail("It ran under %s; this is %s (system identifier, timeline, host, data directory).",
+						   pipeline->fingerprint, fingerprint),
+				 errhint("To the source it is another replica; the pipeline of the other server may go on beside it.")));
+	catalog_pipeline_set_server(pipeline->id, PgStartTime, fingerprint);
+}
+
 /* Read what the worker works on; ends the process quietly when there is nothing to do any more. */
 static void
 load_pipeline(Worker *w)
@@ -281,8 +302,11 @@ load_pipeline(Worker *w)
 	old = MemoryContextSwitchTo(w->cxt);
 	w->pipeline = catalog_pipeline_by_id(w->pipeline_id);
 	MemoryContextSwitchTo(old);
-	if (w->pipeline == NULL || !w->pipeline->enabled)
-		proc_exit(0);
+	if (w->pipeline == NULL || !w->pipeline->enabled || w->pipeline->owner != w->owner)
+		proc_exit(0);			/* the manager starts another one when it should run, as who owns it now */
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	w->slot->workers[w->kind].stamp = w->pipeline->stamp;
+	LWLockRelease(shmem->lock);
 
 	pgstat_report_appname(psprintf("cdc_bridge %s", w->pipeline->name));
 
@@ -300,6 +324,8 @@ load_pipeline(Worker *w)
 	MemoryContextSwitchTo(old);
 
 	set_up_origin(w);
+	if (w->kind == SHMEM_INGEST)
+		note_server(w->pipeline);
 
 	PopActiveSnapshot();
 	CommitTransactionCommand();
@@ -320,6 +346,11 @@ report_failure(Worker *w, const ErrorData *edata)
 	UtilErrorClass error_class = util_error_class(info->sqlstate);
 	ShmemWorker *place = w->place;
 	TimestampTz now = GetCurrentTimestamp();
+	const CdcPosition *transaction = NULL;
+
+	/* a connection that is lost inside a transaction is not that transaction's fault */
+	if (error_class == UTIL_ERROR_DATA && w->transaction != NULL)
+		transaction = w->transaction(w->transaction_arg);
 
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
 	if (TimestampDifferenceExceeds(place->started_at, now, HEALTHY_MS))
@@ -332,12 +363,12 @@ report_failure(Worker *w, const ErrorData *edata)
 		return;
 	worker_write_failure(w->pipeline_id, w->kind,
 						 error_class == UTIL_ERROR_TRANSIENT || error_class == UTIL_ERROR_CONFIGURATION,
-						 info, &w->slot->durable);
+						 info, transaction != NULL ? transaction : &w->slot->durable, transaction);
 }
 
 void
-worker_write_failure(int32 pipeline_id, ShmemWorkerKind kind, bool retry,
-					 const UtilErrorInfo *info, const CdcPosition *position)
+worker_write_failure(int32 pipeline_id, ShmemWorkerKind kind, bool retry, const UtilErrorInfo *info,
+					 const CdcPosition *position, const CdcPosition *transaction)
 {
 	CatalogPipelineState state = retry ? CATALOG_PIPELINE_RETRYING : CATALOG_PIPELINE_FAILED;
 	CatalogPipeline *pipeline;
@@ -345,9 +376,12 @@ worker_write_failure(int32 pipeline_id, ShmemWorkerKind kind, bool retry,
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	pipeline = catalog_pipeline_by_id(pipeline_id);
-	if (pipeline != NULL)
+	if (pipeline != NULL && pipeline->enabled)
+	{
 		catalog_pipeline_set_state(pipeline_id, kind == SHMEM_INGEST ? state : pipeline->state,
 								   info, position);
+		catalog_pipeline_set_failed_transaction(pipeline_id, transaction);
+	}
 	PopActiveSnapshot();
 	CommitTransactionCommand();
 }

@@ -36,6 +36,10 @@ typedef struct Worker
 	MemoryContext cxt;			/* lives as long as the worker */
 	CatalogPipeline *pipeline;
 	MysqlEndpoint *endpoint;
+
+	/* where the source transaction starts that is being worked on, or NULL; asked when an error ends the worker */
+	const CdcPosition *(*transaction) (void *arg);
+	void	   *transaction_arg;
 } Worker;
 
 typedef void (*WorkerRun) (Worker *worker);
@@ -71,10 +75,11 @@ extern TimestampTz worker_retry_at(UtilErrorClass error_class, int failures, Tim
 /*
  * Write a failure to pipeline_state, in a transaction of its own. An ingest
  * worker's decides the pipeline's state; a snapshot worker's is only shown,
- * because the stream goes on without it.
+ * because the stream goes on without it. transaction is the start of the source
+ * transaction that it happened in, or NULL.
  */
-extern void worker_write_failure(int32 pipeline_id, ShmemWorkerKind kind, bool retry,
-								 const UtilErrorInfo *info, const CdcPosition *position);
+extern void worker_write_failure(int32 pipeline_id, ShmemWorkerKind kind, bool retry, const UtilErrorInfo *info,
+								 const CdcPosition *position, const CdcPosition *transaction);
 
 /* Main functions, started by the postmaster by name. */
 extern PGDLLEXPORT void cdc_launcher_main(Datum arg);

@@ -25,6 +25,12 @@ extern bool schema_column_prepare(SchemaColumn *column, const CdcColumnDef *def,
                                   Form_pg_attribute attribute, MemoryContext cxt, char **why);
 extern bool schema_column_is_exact(const SchemaColumn *column, Form_pg_attribute attribute, char **why);
 
+/* Type of a column of a target to be made: the user's choice (option column_types), else the map's. NULL and *why: none. */
+extern char *schema_target_type_sql(const CdcTableDef *def, const CdcColumnDef *column,
+                                    const SchemaTypeOptions *options, char **why);
+extern bool schema_column_is_overridden(const CdcTableDef *def, const CdcColumnDef *column,
+                                        const SchemaTypeOptions *options);
+
 /* Oid of a type that an installed extension owns; InvalidOid when there is none. */
 extern Oid schema_extension_type(const char *extension, const char *type_name);
 

@@ -146,15 +146,18 @@ schema_def_is_supported(const CdcTableDef *def, const SchemaTypeOptions *options
 	{
 		char *why;
 
-		if (schema_type_sql(&def->columns[i], options, &why) == NULL)
+		if (schema_target_type_sql(def, &def->columns[i], options, &why) == NULL)
 			add_reason(&reasons, "Column \"%s\": %s.", schema_server_string(def->columns[i].name),
 			           why);
 	}
 	if (reasons.len > 0 && *sqlstate == 0)
 	{
 		*sqlstate = ERRCODE_DATATYPE_MISMATCH;
-		*hint = "Change the column's type or character set on the source, or leave the table out "
-		        "of the pipeline.";
+		*hint = options->overrides != NIL
+		            ? "Change option \"column_types\", or the column's type or character set on the "
+		              "source, or leave the table out of the pipeline."
+		            : "Change the column's type or character set on the source, or leave the table out "
+		              "of the pipeline.";
 	}
 
 	check_names(def, &reasons);

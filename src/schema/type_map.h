@@ -17,6 +17,7 @@
 #include "access/attnum.h"
 #include "access/tupdesc.h"
 #include "fmgr.h"
+#include "nodes/pg_list.h"
 
 #include "core/table_def.h"
 
@@ -40,11 +41,21 @@ typedef struct SchemaPolicies
 	SchemaPolicy invalid_bytes; /* not valid in the column's character set: ERROR, REPLACE */
 } SchemaPolicies;
 
+typedef struct SchemaOverride SchemaOverride;
+
 typedef struct SchemaTypeOptions
 {
 	bool tinyint1_as_boolean; /* tinyint(1) -> boolean instead of smallint */
+	List *overrides;          /* of SchemaOverride, most specific first: see schema_override.c */
 	SchemaPolicies policies;
 } SchemaTypeOptions;
+
+/*
+ * Option column_types, the text of a JSON object (NULL: none); throws at the first bad member. _read needs no transaction,
+ * _check looks up the types too.
+ */
+extern List *schema_overrides_read(const char *json);
+extern void schema_overrides_check(const char *json);
 
 struct CatalogPipeline;
 

@@ -39,6 +39,13 @@
 extern void snapshot_prepare(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint,
 							 CatalogPositionLog *log);
 
+/*
+ * First run of a pipeline that was restored from a dump and given a position, whose identity is "" so far: its tables
+ * are followed as they are, by the definitions that the source has now. Call outside a transaction.
+ */
+extern void snapshot_adopt(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint,
+						   CatalogPositionLog *log);
+
 /* Is a pipeline to stop when its tables have been copied (option snapshot "only")? */
 extern bool snapshot_copies_only(const CatalogPipeline *pipeline);
 

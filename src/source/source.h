@@ -19,6 +19,7 @@
 #include "postgres.h"
 #include "nodes/pg_list.h"
 
+#include "catalog/catalog.h"
 #include "core/event.h"
 #include "mysql/mysql_options.h"
 
@@ -122,5 +123,11 @@ cdc_source_close(CdcSource *source)
 typedef bool (*CdcSourceWant) (void *arg, const char *schema, const char *table);
 extern CdcSource *source_mysql_create(const MysqlEndpoint *endpoint, int32 pipeline_id,
 									  CdcSourceWant want, void *arg);
+
+/*
+ * source_gtids.c: when the position log has a position and no GTIDs, because somebody set it by file and offset, ask the
+ * source which GTIDs belong to it and write them down. Call outside a transaction, before the stream is opened.
+ */
+extern void source_complete_gtids(const MysqlEndpoint *endpoint, CatalogPositionLog *log);
 
 #endif							/* CDC_SOURCE_H */

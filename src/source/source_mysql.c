@@ -325,6 +325,7 @@ emit_statement(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
 	event->statement.in_transaction = inside;
 	if (!inside)
 	{
+		event->start = source->have_gtid ? source->group_start : from->start;
 		event->position = from->end;
 		if (source->have_gtid)
 			event->gtid = source->gtid.gtid;

@@ -8,10 +8,6 @@
  */
 #include "postgres.h"
 
-#include <limits.h>
-#include <unistd.h>
-
-#include "access/xlog.h"
 #include "common/hashfn.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
@@ -20,6 +16,7 @@
 #include "source/source_start.h"
 #include "util/util_arena.h"
 #include "util/util_error.h"
+#include "util/util_fingerprint.h"
 #include "util/util_gtid.h"
 
 /* Offsets above this do not fit into COM_BINLOG_DUMP. */
@@ -31,15 +28,11 @@
  * it never throws the original off the source.
  */
 static uint64
-fingerprint(int32 pipeline_id, uint64 seed)
+pipeline_hash(int32 pipeline_id, uint64 seed)
 {
-	char		host[HOST_NAME_MAX + 1] = "";
-	char	   *text;
+	char	   *text = psprintf("%s/%u/%d", util_fingerprint(), MyDatabaseId, pipeline_id);
 	uint64		hash;
 
-	(void) gethostname(host, HOST_NAME_MAX);
-	text = psprintf(UINT64_FORMAT "/%u/%d/%s/%s", GetSystemIdentifier(), MyDatabaseId,
-					pipeline_id, DataDir, host);
 	hash = hash_bytes_extended((const unsigned char *) text, (int) strlen(text), seed);
 	pfree(text);
 	return hash;
@@ -53,15 +46,15 @@ source_start_server_id(const MysqlEndpoint *endpoint, int32 pipeline_id, uint32 
 
 	if (endpoint->server_id != 0)
 		return endpoint->server_id;
-	id = UINT32_C(0x40000000) | (uint32) (fingerprint(pipeline_id, 0) & 0x3FFFFFFF);
+	id = UINT32_C(0x40000000) | (uint32) (pipeline_hash(pipeline_id, 0) & 0x3FFFFFFF);
 	return id == source_server_id ? id ^ 1 : id;
 }
 
 char *
 source_start_replica_uuid(int32 pipeline_id)
 {
-	uint64		a = fingerprint(pipeline_id, 1);
-	uint64		b = fingerprint(pipeline_id, 2);
+	uint64		a = pipeline_hash(pipeline_id, 1);
+	uint64		b = pipeline_hash(pipeline_id, 2);
 
 	/* version 8: made by a rule of our own */
 	return psprintf("%08x-%04x-8%03x-%04x-%04x%08x",

@@ -137,6 +137,9 @@ allowed_text(const UtilOption *option)
 		case UTIL_OPTION_TEXT:
 			appendStringInfoString(&buf, "The value must be a text.");
 			break;
+		case UTIL_OPTION_OBJECT:
+			appendStringInfoString(&buf, "The value must be a JSON object.");
+			break;
 	}
 	return buf.data;
 }
@@ -173,8 +176,23 @@ value_is_valid(const UtilOption *option, const char *value)
 			return is_one_of(option->values, value);
 		case UTIL_OPTION_TEXT:
 			return true;
+		case UTIL_OPTION_OBJECT:
+			return value[0] == '{';
 	}
 	return false;
+}
+
+const UtilOption *
+util_option_name_check(const UtilOptionTable *table, const char *name)
+{
+	const UtilOption *option = find(table, name);
+
+	if (option == NULL)
+		ereport(ERROR,
+				(errcode(is_fdw(table) ? ERRCODE_FDW_INVALID_OPTION_NAME : ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("unrecognized option \"%s\" for %s", name, owner_text(table)),
+				 errhint("Valid options are: %s.", names_nearest_first(table, name))));
+	return option;
 }
 
 /*
@@ -184,13 +202,8 @@ value_is_valid(const UtilOption *option, const char *value)
 const UtilOption *
 util_option_check(const UtilOptionTable *table, const char *name, const char *value)
 {
-	const UtilOption *option = find(table, name);
+	const UtilOption *option = util_option_name_check(table, name);
 
-	if (option == NULL)
-		ereport(ERROR,
-				(errcode(is_fdw(table) ? ERRCODE_FDW_INVALID_OPTION_NAME : ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("unrecognized option \"%s\" for %s", name, owner_text(table)),
-				 errhint("Valid options are: %s.", names_nearest_first(table, name))));
 	if (value == NULL || !value_is_valid(option, value))
 		throw_bad_value(table, option, value);
 	if (option->superuser_only && !superuser())
@@ -209,7 +222,8 @@ find_for_reading(const UtilOptionTable *table, const char *name, UtilOptionType 
 
 	if (option == NULL)
 		elog(ERROR, "no option \"%s\" for %s", name, owner_text(table));
-	if (option->type != type && !(type == UTIL_OPTION_TEXT && option->type == UTIL_OPTION_ENUM))
+	if (option->type != type &&
+		!(type == UTIL_OPTION_TEXT && (option->type == UTIL_OPTION_ENUM || option->type == UTIL_OPTION_OBJECT)))
 		elog(ERROR, "option \"%s\" for %s is read as another type", name, owner_text(table));
 	if (*value == NULL)
 		*value = option->default_text;
@@ -240,7 +254,7 @@ util_option_int(const UtilOptionTable *table, const char *name, const char *valu
 	return result;
 }
 
-/* Also for enumerations. Returns the value itself or the default, which may be NULL. */
+/* Also for enumerations and objects. Returns the value itself or the default, which may be NULL. */
 const char *
 util_option_text(const UtilOptionTable *table, const char *name, const char *value)
 {

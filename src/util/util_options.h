@@ -20,7 +20,8 @@ typedef enum UtilOptionType
 	UTIL_OPTION_BOOL,
 	UTIL_OPTION_INT,			/* min and max are inclusive */
 	UTIL_OPTION_TEXT,
-	UTIL_OPTION_ENUM			/* one of "values" */
+	UTIL_OPTION_ENUM,			/* one of "values" */
+	UTIL_OPTION_OBJECT			/* text of a JSON object; who reads it checks its members */
 } UtilOptionType;
 
 typedef struct UtilOption
@@ -50,6 +51,9 @@ typedef struct UtilOptionTable
  * first), the valid values or the range in the hint. Never prints a secret value.
  */
 extern const UtilOption *util_option_check(const UtilOptionTable *table, const char *name, const char *value);
+
+/* The name alone: throws when there is no such option. */
+extern const UtilOption *util_option_name_check(const UtilOptionTable *table, const char *name);
 
 /* Typed reading of a value that was checked; value NULL gives the default. */
 extern bool util_option_bool(const UtilOptionTable *table, const char *name, const char *value);

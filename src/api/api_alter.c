@@ -1,0 +1,181 @@
+/*-------------------------------------------------------------------------
+ *
+ * api_alter.c
+ *	  cdc_alter_pipeline.
+ *
+ * NOTES
+ *	  It writes the new definition and wakes the manager at commit, which sees
+ *	  that running workers began with another one and sends them away; those that
+ *	  follow read the new one. Nothing is lost on the way: a worker that leaves is
+ *	  one that is stopped and started.
+ *
+ *	  Options are merged. A JSON null takes one out, so that its default counts
+ *	  again; the word "null" is a value like any other.
+ *
+ *	  Tables that exist stay as they are: where they go and which types their
+ *	  columns have was decided when they were made.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "tcop/utility.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/jsonb.h"
+#include "utils/syscache.h"
+
+#include "api/api.h"
+#include "compat/pg_compat.h"
+#include "pipeline/shmem.h"
+
+PG_FUNCTION_INFO_V1(cdc_alter_pipeline);
+
+/* Options that only tables to be made look at. */
+static const char *const later_options[] = {"column_types", "tinyint1_as_boolean"};
+
+/* Names of the members that are JSON's null, List of char *. */
+static List *
+null_members(Datum options)
+{
+	List	   *result = NIL;
+	JsonbIterator *it = JsonbIteratorInit(&DatumGetJsonbP(options)->root);
+	JsonbIteratorToken token;
+	JsonbValue	value;
+
+	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
+	{
+		char	   *name;
+
+		if (token != WJB_KEY)
+			continue;
+		name = pnstrdup(value.val.string.val, value.val.string.len);
+		(void) JsonbIteratorNext(&it, &value, true);
+		if (value.type == jbvNull)
+			result = lappend(result, name);
+	}
+	return result;
+}
+
+static Datum
+without(Datum options, List *names)
+{
+	ListCell   *lc;
+
+	foreach(lc, names)
+		options = DirectFunctionCall2(jsonb_delete, options, CStringGetTextDatum(lfirst(lc)));
+	return options;
+}
+
+/* Old options with the changes of the new ones; 0 when none are left. */
+static Datum
+merge_options(Datum old, Datum changes)
+{
+	Datum		set;
+	List	   *taken_out;
+	ListCell   *lc;
+
+	if (!JB_ROOT_IS_OBJECT(DatumGetJsonbP(changes)))
+		catalog_pipeline_options_check(changes);	/* throws */
+	taken_out = null_members(changes);
+	foreach(lc, taken_out)
+		catalog_pipeline_option_name_check(lfirst(lc));
+	set = without(changes, taken_out);
+	api_check_options(set);
+	if (old != (Datum) 0)
+		set = DirectFunctionCall2(jsonb_concat, without(old, taken_out), set);
+	return JB_ROOT_COUNT(DatumGetJsonbP(set)) == 0 ? (Datum) 0 : set;
+}
+
+/* Say what a change does not do to tables that are there. */
+static void
+notice_later_only(const CatalogPipeline *pipeline, const char *target_schema, Datum options)
+{
+	int			tables = list_length(catalog_table_list(pipeline->id));
+
+	if (tables == 0)
+		return;
+	if (target_schema != NULL)
+		ereport(NOTICE,
+				(errmsg("target_schema of pipeline \"%s\" counts for tables that are made later", pipeline->name),
+				 errdetail_plural("The %d table that it has stays where it is.",
+								  "The %d tables that it has stay where they are.", tables, tables)));
+	for (int i = 0; options != (Datum) 0 && i < (int) lengthof(later_options); i++)
+	{
+		const char *name = later_options[i];
+
+		if (getKeyJsonValueFromContainer(&DatumGetJsonbP(options)->root, name, (int) strlen(name), NULL) != NULL)
+			ereport(NOTICE,
+					(errmsg("option \"%s\" of pipeline \"%s\" counts for tables that are made later", name, pipeline->name),
+					 errdetail_plural("The %d table that it has keeps its types.",
+									  "The %d tables that it has keep their types.", tables, tables)));
+	}
+}
+
+/* The new owner: the caller must be able to act as him. */
+static void
+check_new_owner(Oid owner)
+{
+	char	   *name;
+
+	if (!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(owner)))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("role with OID %u does not exist", owner)));
+	if (cdc_role_can_set_role(GetUserId(), owner))
+		return;
+	name = GetUserNameFromId(owner, false);
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("must be able to SET ROLE \"%s\"", name),
+			 errhint("A superuser, or a member of role \"%s\", can make it the owner.", name)));
+}
+
+Datum
+cdc_alter_pipeline(PG_FUNCTION_ARGS)
+{
+	char	   *name = api_name_arg(fcinfo);
+	char	   *target_schema = api_text_arg(fcinfo, 1);
+	Datum		options = PG_ARGISNULL(2) ? (Datum) 0 : PG_GETARG_DATUM(2);
+	char	   *source = api_text_arg(fcinfo, 3);
+	Oid			owner = PG_ARGISNULL(4) ? InvalidOid : PG_GETARG_OID(4);
+	CatalogPipeline *pipeline;
+
+	PreventCommandIfReadOnly("cdc_alter_pipeline()");
+
+	pipeline = api_lock_for_change(name);
+	if (pipeline != NULL)
+		pipeline = catalog_pipeline_for_update(pipeline->id);
+	if (pipeline == NULL)
+		api_no_pipeline(name, NULL);
+	api_check_owner(pipeline);	/* it may have got another one while we waited */
+
+	if (!PG_ARGISNULL(4))
+	{
+		check_new_owner(owner);
+		pipeline->owner = owner;
+	}
+	if (source != NULL)
+		pipeline->source = source;
+	if (source != NULL || OidIsValid(owner))
+	{
+		api_check_sides(pipeline);
+		api_check_user_mapping(api_source_server(pipeline->source, pipeline->owner), pipeline->source, pipeline->owner);
+	}
+	if (target_schema != NULL)
+	{
+		pipeline->target_schema = target_schema;
+		api_check_targets(pipeline);
+	}
+	if (options != (Datum) 0)
+		pipeline->options = merge_options(pipeline->options, options);
+
+	catalog_pipeline_update(pipeline);
+	notice_later_only(pipeline, target_schema, options);
+	shmem_wake_at_commit();
+	PG_RETURN_VOID();
+}

@@ -1,0 +1,364 @@
+/*-------------------------------------------------------------------------
+ *
+ * api_check_pipeline.c
+ *	  cdc_check_pipeline: what one pipeline needs, and whether it is there.
+ *
+ * NOTES
+ *	  For running and stopped pipelines alike; changes nothing. What its workers
+ *	  would ask of this server, of the source and of the target tables is asked
+ *	  here with the same code, as the pipeline's owner, each part in a
+ *	  subtransaction that is undone. Locks on tables are only tried, so that the
+ *	  check never waits for somebody else's work.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "foreign/foreign.h"
+#include "funcapi.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+#include "api/api.h"
+#include "api/api_check.h"
+#include "compat/pg_compat.h"
+#include "heap/heap_row.h"
+#include "mysql/mysql_server.h"
+#include "mysql/mysql_session.h"
+#include "pipeline/budget.h"
+#include "pipeline/shmem.h"
+#include "schema/table.h"
+
+PG_FUNCTION_INFO_V1(cdc_check_pipeline);
+
+typedef struct CheckPipeline
+{
+	ReturnSetInfo *rsinfo;
+	const CatalogPipeline *pipeline;
+	List	   *tables;			/* of CatalogTable */
+	SchemaTypeOptions types;
+	Oid			serverid;
+	const CatalogTable *table;	/* the one that is looked at */
+} CheckPipeline;
+
+static CdcCheckLine *
+make_line(const char *check, const char *status, const char *detail, const char *hint)
+{
+	CdcCheckLine *line = palloc0(sizeof(CdcCheckLine));
+
+	line->check = check;
+	line->status = status;
+	line->detail = detail;
+	line->hint = hint;
+	return line;
+}
+
+static void
+put_lines(CheckPipeline *c, List *lines)
+{
+	ListCell   *lc;
+
+	foreach(lc, lines)
+		api_check_put_line(c->rsinfo, lfirst(lc));
+}
+
+/* ---- the pipeline itself, and this server ---- */
+
+static void
+check_state(CheckPipeline *c)
+{
+	const CatalogPipeline *pipeline = c->pipeline;
+	const CatalogError *error = &pipeline->last_error;
+	bool		in_trouble = pipeline->state == CATALOG_PIPELINE_FAILED || pipeline->state == CATALOG_PIPELINE_RETRYING;
+
+	if (api_pipeline_is_waiting(pipeline))
+		api_check_put(c->rsinfo, "state", "warning",
+					  "The server was started with cdc_bridge.autostart off, and the pipeline waits.",
+					  psprintf("SELECT cdc_start_pipeline(%s)", quote_literal_cstr(pipeline->name)));
+	else if (in_trouble && error->message != NULL)
+		api_check_put(c->rsinfo, "state", pipeline->state == CATALOG_PIPELINE_FAILED ? "error" : "warning",
+					  psprintf("The pipeline is %s: %s%s%s", catalog_pipeline_state_name(pipeline->state), error->message,
+							   error->detail != NULL ? ". " : ".", error->detail != NULL ? error->detail : ""),
+					  error->hint);
+	else
+		api_check_put(c->rsinfo, "state", "ok",
+					  psprintf("The pipeline is %s.", catalog_pipeline_state_name(pipeline->state)), NULL);
+}
+
+static void
+check_budgets(CheckPipeline *c)
+{
+	int			tables;
+
+	if (!shmem_is_available())
+	{
+		api_check_put(c->rsinfo, "shared_preload_libraries", "error",
+					  "cdc_bridge is not loaded at server start, so pipelines cannot run.",
+					  "Add cdc_bridge to shared_preload_libraries and restart the server.");
+		return;
+	}
+	for (int kind = 0; kind < BUDGET_KINDS; kind++)
+	{
+		Budget		budget;
+		bool		is_short;
+
+		budget_read(kind, c->pipeline->id, &budget);
+		is_short = budget_is_short(&budget);
+		api_check_put(c->rsinfo, budget.setting, is_short ? "error" : "ok", budget_detail(&budget),
+					  is_short ? budget_hint(&budget) : NULL);
+	}
+	tables = shmem_count_tables();
+	api_check_put(c->rsinfo, "cdc_bridge.max_tables", tables < shmem_max_tables ? "ok" : "warning",
+				  psprintf("cdc_bridge.max_tables is %d; %d tables have counters, this pipeline has %d tables.",
+						   shmem_max_tables, tables, list_length(c->tables)),
+				  tables < shmem_max_tables ? NULL :
+				  psprintf("Tables beyond it are mirrored without counters. Run ALTER SYSTEM SET cdc_bridge.max_tables = %d and restart the server.",
+						   shmem_max_tables * 2));
+}
+
+static void
+check_owner(CheckPipeline *c)
+{
+	Oid			owner = c->pipeline->owner;
+
+	if (SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(owner)))
+		api_check_role(c->rsinfo, owner);
+	else
+		api_check_put(c->rsinfo, "role", "error",
+					  psprintf("The owner of the pipeline does not exist any more; its role had the OID %u.", owner),
+					  psprintf("SELECT cdc_alter_pipeline(%s, owner => '...')", quote_literal_cstr(c->pipeline->name)));
+}
+
+/* ---- the source ---- */
+
+/* A step: server and user mapping are there and may be used by the owner. */
+static List *
+check_server(void *arg)
+{
+	CheckPipeline *c = arg;
+	Oid			serverid;
+
+	serverid = api_source_server(c->pipeline->source, c->pipeline->owner);
+	api_check_user_mapping(serverid, c->pipeline->source, c->pipeline->owner);
+	c->serverid = serverid;
+	return list_make1(make_line("server", "ok",
+								psprintf("The owner may use server \"%s\" and has a user mapping.", c->pipeline->source), NULL));
+}
+
+/* CdcSourceWant: the tables that the pipeline has, else all that its patterns name. */
+static bool
+want_table(void *arg, const char *schema, const char *name)
+{
+	const CheckPipeline *c = arg;
+	ListCell   *lc;
+
+	foreach(lc, c->tables)
+	{
+		const CatalogTable *table = lfirst(lc);
+
+		if (strcmp(pg_any_to_server(schema, (int) strlen(schema), PG_UTF8), table->source_schema) == 0 &&
+			strcmp(pg_any_to_server(name, (int) strlen(name), PG_UTF8), table->source_table) == 0)
+			return true;
+	}
+	foreach(lc, c->tables == NIL ? c->pipeline->tables : NIL)
+	{
+		if (mysql_pattern_match(lfirst(lc), schema, name))
+			return true;
+	}
+	return false;
+}
+
+/* How far the file of the position is from the end that the source removes files at. */
+static CdcCheckLine *
+check_file(MysqlSession *session, const CatalogPosition *position)
+{
+	char		text[CDC_POSITION_TEXT_MAX];
+	char	   *oldest = NULL;
+	int			files = 0;
+	int			found = 0;
+	MysqlRow	row;
+
+	mysql_session_query(session, "SHOW BINARY LOGS");
+	while (mysql_session_fetch(session, &row))
+	{
+		const char *file = row.values[0] != NULL ? row.values[0] : "";
+
+		files++;
+		if (oldest == NULL)
+			oldest = pstrdup(file);
+		if (strcmp(file, position->position.file) == 0)
+			found = files;
+	}
+	cdc_position_format(&position->position, text);
+	if (found == 0)
+		return make_line("position", "error",
+						 psprintf("The source no longer has the position %s; its oldest binary log is %s.",
+								  text, oldest != NULL ? oldest : "not there"),
+						 "Drop the pipeline with cdc_drop_pipeline() and start it anew.");
+	if (found == 1 && files > 1)
+		return make_line("position", "warning",
+						 psprintf("The position %s is in the oldest of the source's %d binary logs, which is the next to be removed.",
+								  text, files),
+						 "Let the pipeline catch up soon, or keep the source's binary logs for longer (binlog_expire_logs_seconds).");
+	return make_line("position", "ok",
+					 psprintf("The source has the position %s; %d older binary logs would be removed before its own.",
+							  text, found - 1), NULL);
+}
+
+/* The same for a position that is a set of GTIDs: has the source removed one that is not in it? */
+static CdcCheckLine *
+check_gtids(MysqlSession *session, const MysqlServerInfo *info, const CatalogPosition *position)
+{
+	const char *subset;
+
+	if (info->flavor == MYSQL_FLAVOR_MARIADB)
+		return make_line("position", "ok", psprintf("The position is %s.", position->gtids), NULL);
+	/* a set in its canonical form has nothing that a literal would have to escape */
+	subset = mysql_session_scalar(session, psprintf("SELECT GTID_SUBSET(@@global.gtid_purged, '%s')", position->gtids));
+	if (subset != NULL && strcmp(subset, "1") == 0)
+		return make_line("position", "ok", psprintf("The source has all that is not in the position %s.", position->gtids), NULL);
+	return make_line("position", "error", "The source has removed transactions that the pipeline has not applied.",
+					 "Drop the pipeline with cdc_drop_pipeline() and start it anew.");
+}
+
+/* A step: is the durable position still in the source's log? */
+static List *
+check_position(void *arg)
+{
+	CheckPipeline *c = arg;
+	CatalogPosition *position = catalog_position_load(c->pipeline->id, false);
+	MysqlSession *session;
+	const MysqlServerInfo *info;
+	CdcCheckLine *line;
+
+	if (position == NULL)
+		return list_make1(make_line("position", "ok", "There is none yet: the first start copies the tables.", NULL));
+	session = mysql_session_open(mysql_endpoint_load(c->serverid, c->pipeline->owner));
+	info = mysql_server_info(session);
+	if (position->identity[0] != '\0' && strcmp(position->identity, info->identity) != 0)
+		line = make_line("position", "error",
+						 psprintf("The position belongs to server \"%s\"; server \"%s\" answers.",
+								  position->identity, info->identity),
+						 "Let the address lead to the former server again, or drop the pipeline with cdc_drop_pipeline() and start it anew.");
+	else if (cdc_position_is_known(&position->position))
+		line = check_file(session, position);
+	else
+		line = check_gtids(session, info, position);
+	mysql_session_close(session);
+	return list_make1(line);
+}
+
+static void
+check_source(CheckPipeline *c)
+{
+	ApiCheckSource ask = {
+		.role = c->pipeline->owner,
+		.pipeline_id = c->pipeline->id,
+		.want = want_table,
+		.want_arg = c,
+	};
+
+	put_lines(c, api_check_try("server", check_server, c));
+	if (!OidIsValid(c->serverid))
+		return;
+	ask.serverid = c->serverid;
+	put_lines(c, api_check_try("connection", api_check_ask_source, &ask));
+	put_lines(c, api_check_try("position", check_position, c));
+}
+
+/* ---- tables ---- */
+
+/* A step: open the target as the stream would, as the owner. NIL when all is well. */
+static List *
+check_target(void *arg)
+{
+	CheckPipeline *c = arg;
+	const CatalogTable *table = c->table;
+	const char *check = psprintf("table %s.%s", table->source_schema, table->source_table);
+	Oid			user;
+	int			sec_context;
+
+	if (table->definition == (Datum) 0)
+		return list_make1(make_line(check, "warning",
+									"Its definition is not known here: the pipeline came from a dump and has not run since.",
+									"Start the pipeline, which copies the table anew, or say before where its rows stand, with cdc_set_position()."));
+	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table->target)))
+		return list_make1(make_line(check, "error",
+									psprintf("Its target table \"%s.%s\" does not exist any more.",
+											 table->target_schema, table->target_table),
+									"Begin the table anew."));
+	if (!ConditionalLockRelationOid(table->target, RowExclusiveLock))
+		return list_make1(make_line(check, "warning",
+									psprintf("Its target table \"%s.%s\" is locked by somebody, who holds up the pipeline.",
+											 table->target_schema, table->target_table),
+									"pg_locks shows who holds a lock on it."));
+
+	GetUserIdAndSecContext(&user, &sec_context);
+	SetUserIdAndSecContext(c->pipeline->owner, sec_context | SECURITY_LOCAL_USERID_CHANGE);
+	heap_row_close(heap_row_open(table->target, schema_def_from_jsonb(table->definition), &c->types.policies));
+	SetUserIdAndSecContext(user, sec_context);
+	return NIL;
+}
+
+static void
+check_tables(CheckPipeline *c)
+{
+	int			well = 0;
+	ListCell   *lc;
+
+	foreach(lc, c->tables)
+	{
+		const CatalogTable *table = lfirst(lc);
+		const CatalogError *error = &table->last_error;
+		char	   *check = psprintf("table %s.%s", table->source_schema, table->source_table);
+		List	   *lines;
+
+		CHECK_FOR_INTERRUPTS();
+		if (table->state == CATALOG_TABLE_STOPPED && error->message != NULL)
+		{
+			api_check_put(c->rsinfo, check, "error",
+						  psprintf("The table is stopped: %s%s%s", error->message, error->detail != NULL ? ". " : ".",
+								   error->detail != NULL ? error->detail : ""), error->hint);
+			continue;
+		}
+		c->table = table;
+		lines = api_check_try(check, check_target, c);
+		put_lines(c, lines);
+		well += lines == NIL ? 1 : 0;
+	}
+	if (well == list_length(c->tables))
+		api_check_put(c->rsinfo, "tables", "ok",
+					  c->tables == NIL ? "There are none yet: the first start finds them."
+					  : psprintf("Target, rights and columns of all %d tables are as they should be.", well), NULL);
+}
+
+Datum
+cdc_check_pipeline(PG_FUNCTION_ARGS)
+{
+	char	   *name = api_name_arg(fcinfo);
+	CheckPipeline c = {.rsinfo = (ReturnSetInfo *) fcinfo->resultinfo};
+	CatalogPipeline *pipeline = catalog_pipeline_by_name(name);
+
+	if (pipeline == NULL)
+		api_no_pipeline(name, NULL);
+	api_check_owner(pipeline);
+	InitMaterializedSRF(fcinfo, 0);
+	c.pipeline = pipeline;
+	c.tables = catalog_table_list(pipeline->id);
+	schema_options_read(pipeline, &c.types);
+
+	check_state(&c);
+	check_owner(&c);
+	check_budgets(&c);
+	check_source(&c);
+	if (SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(pipeline->owner)))
+		check_tables(&c);
+	return (Datum) 0;
+}

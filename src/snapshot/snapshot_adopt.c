@@ -1,0 +1,267 @@
+/*-------------------------------------------------------------------------
+ *
+ * snapshot_adopt.c
+ *	  First run of a pipeline that was restored from a dump and given a position:
+ *	  its tables are taken as they are.
+ *
+ * NOTES
+ *	  A dump has the names of a pipeline's tables and their rows. What the stream
+ *	  needs besides is asked from the source now: its identity, and the tables'
+ *	  definitions. Should a table have had another shape at the position, the
+ *	  stream meets that shape in the log and stops the table there, as it does
+ *	  with every change of shape; no row is read by a wrong definition.
+ *
+ *	  All talk with the source is done before the transaction begins. A table
+ *	  that cannot be followed comes out STOPPED with the reason.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+#include "utils/snapmgr.h"
+
+#include "heap/heap_row.h"
+#include "mysql/mysql_server.h"
+#include "schema/table.h"
+#include "snapshot/snapshot.h"
+
+typedef struct Adopt
+{
+	const CatalogPipeline *pipeline;
+	const MysqlServerInfo *info;
+	SchemaTypeOptions options;
+	CatalogPosition position;
+	CdcGtidKind kind;			/* of the source's GTIDs */
+	List	   *tables;			/* of CatalogTable */
+	List	   *defs;			/* of CdcTableDef, beside tables; NULL: the source has no such table */
+} Adopt;
+
+static char *
+source_text(const char *server_text)
+{
+	return pg_server_to_any(pstrdup(server_text), (int) strlen(server_text), PG_UTF8);
+}
+
+/* GTIDs that somebody gave before the source was known. */
+static void
+check_family(const Adopt *adopt)
+{
+	bool		is_mysql = strchr(adopt->position.gtids, ':') != NULL;
+
+	if (adopt->position.gtids[0] == '\0' || is_mysql == (adopt->kind == CDC_GTID_MYSQL))
+		return;
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_SOURCE_REPLACED),
+			 errmsg("source server \"%s\" does not write GTIDs like those of the position of pipeline \"%s\"",
+					adopt->pipeline->source, adopt->pipeline->name),
+			 errdetail("The position is %s.", adopt->position.gtids),
+			 errhint("Stop the pipeline and set another position with cdc_set_position().")));
+}
+
+/* Tables that are restored, and the position that was set: copies that outlive the transaction. */
+static void
+read_catalog(Adopt *adopt, const CatalogPositionLog *log)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	const CatalogPosition *current = catalog_position_log_current(log);
+
+	adopt->position.position = current->position;
+	adopt->position.gtids = pstrdup(current->gtids);
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	MemoryContextSwitchTo(cxt);
+	adopt->tables = catalog_table_list(adopt->pipeline->id);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(cxt);
+}
+
+static void
+ask_source(Adopt *adopt, const MysqlEndpoint *endpoint)
+{
+	MysqlSession *session = mysql_session_open(endpoint);
+	ListCell   *lc;
+
+	adopt->info = mysql_server_info(session);
+	adopt->kind = adopt->info->flavor == MYSQL_FLAVOR_MARIADB ? CDC_GTID_MARIADB
+		: adopt->info->gtid_on ? CDC_GTID_MYSQL : CDC_GTID_NONE;
+	check_family(adopt);
+	foreach(lc, adopt->tables)
+	{
+		const CatalogTable *table = lfirst(lc);
+
+		adopt->defs = lappend(adopt->defs, mysql_server_describe(session, adopt->info,
+																 source_text(table->source_schema),
+																 source_text(table->source_table)));
+	}
+	mysql_session_close(session);
+}
+
+/* Does a table of another pipeline go there too? */
+static bool
+belongs_to_another(const Adopt *adopt, Oid relid)
+{
+	ListCell   *lc;
+
+	foreach(lc, catalog_pipeline_list())
+	{
+		const CatalogPipeline *other = lfirst(lc);
+		ListCell   *lc2;
+
+		foreach(lc2, other->id == adopt->pipeline->id ? NIL : catalog_table_list(other->id))
+		{
+			const CatalogTable *table = lfirst(lc2);
+
+			if (table->target == relid && table->state != CATALOG_TABLE_STOPPED)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Take one table; throws when it cannot be followed. */
+static void
+take_table(const Adopt *adopt, CatalogTable *table, const CdcTableDef *def)
+{
+	Oid			namespace = get_namespace_oid(table->target_schema, true);
+	Oid			relid = OidIsValid(namespace) ? get_relname_relid(table->target_table, namespace) : InvalidOid;
+	int			sqlstate;
+	char	   *detail;
+	char	   *hint;
+
+	if (def == NULL)
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_TABLE_CHANGED),
+				 errmsg("source table \"%s.%s\" does not exist any more", table->source_schema, table->source_table),
+				 errhint("Drop the pipeline with cdc_drop_pipeline() and make it anew without the table.")));
+	if (!OidIsValid(relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("target table \"%s.%s\" does not exist", table->target_schema, table->target_table),
+				 errhint("Restore it, then use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+	if (!schema_def_is_supported(def, &adopt->options, &sqlstate, &detail, &hint))
+		ereport(ERROR,
+				(errcode(sqlstate),
+				 errmsg("source table \"%s.%s\" cannot be mirrored", table->source_schema, table->source_table),
+				 errdetail_internal("%s", detail),
+				 hint != NULL ? errhint("%s", hint) : 0));
+	if (belongs_to_another(adopt, relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("target table \"%s.%s\" belongs to another source table", table->target_schema, table->target_table),
+				 errdetail("A table of another pipeline goes there."),
+				 errhint("Leave one of them out, or make a pipeline with another target schema for it.")));
+
+	/* opening checks rights, key and columns */
+	heap_row_close(heap_row_open(relid, def, &adopt->options.policies));
+	table->target = relid;
+}
+
+/* The same in a subtransaction; NULL, or why the table is stopped. */
+static UtilErrorInfo *
+try_table(const Adopt *adopt, CatalogTable *table, const CdcTableDef *def)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	UtilErrorInfo *volatile error = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(cxt);
+	PG_TRY();
+	{
+		take_table(adopt, table, def);
+		ReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(cxt);
+		CurrentResourceOwner = owner;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(cxt);
+		edata = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(cxt);
+		CurrentResourceOwner = owner;
+		if (!heap_error_is_tables_own(edata->sqlerrcode))
+			ReThrowError(edata);
+		error = util_error_info(edata);
+		table->target = InvalidOid;
+	}
+	PG_END_TRY();
+	return error;
+}
+
+static void
+write_down(Adopt *adopt, CatalogPositionLog *log)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	List	   *errors = NIL;
+	int			stopped = 0;
+	ListCell   *lc;
+	ListCell   *lc2;
+	ListCell   *lc3;
+
+	heap_transaction_begin();
+	PushActiveSnapshot(GetTransactionSnapshot());
+
+	/* targets first, catalog rows last: see the order of locks */
+	forboth(lc, adopt->tables, lc2, adopt->defs)
+	{
+		CHECK_FOR_INTERRUPTS();
+		errors = lappend(errors, try_table(adopt, lfirst(lc), lfirst(lc2)));
+	}
+	forthree(lc, adopt->tables, lc2, adopt->defs, lc3, errors)
+	{
+		CatalogTable *table = lfirst(lc);
+		const UtilErrorInfo *error = lfirst(lc3);
+
+		table->state = error != NULL ? CATALOG_TABLE_STOPPED : CATALOG_TABLE_STREAMING;
+		table->generation = 1;
+		table->definition = lfirst(lc2) != NULL ? schema_def_to_jsonb(lfirst(lc2)) : (Datum) 0;
+		catalog_table_insert_state(table, error);
+		if (error == NULL)
+			continue;
+		stopped++;
+		ereport(LOG,
+				(errcode(error->sqlstate),
+				 errmsg("source table \"%s.%s\" of pipeline \"%s\" is stopped: %s",
+						table->source_schema, table->source_table, adopt->pipeline->name, error->message),
+				 error->detail ? errdetail("%s", error->detail) : 0,
+				 error->hint ? errhint("%s", error->hint) : 0));
+	}
+	catalog_position_log_start(log, adopt->info->identity, adopt->kind, &adopt->position.position, adopt->position.gtids);
+
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(caller);
+
+	ereport(LOG,
+			(errmsg("pipeline \"%s\" goes on with %d restored tables, %d of them stopped",
+					adopt->pipeline->name, list_length(adopt->tables), stopped)));
+}
+
+void
+snapshot_adopt(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint, CatalogPositionLog *log)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	MemoryContext cxt = AllocSetContextCreate(caller, "cdc snapshot adopt", ALLOCSET_DEFAULT_SIZES);
+	Adopt		adopt = {.pipeline = pipeline};
+
+	MemoryContextSwitchTo(cxt);
+	schema_options_read(pipeline, &adopt.options);
+	read_catalog(&adopt, log);
+	ask_source(&adopt, endpoint);
+	write_down(&adopt, log);
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(cxt);
+}
