@@ -51,7 +51,10 @@ static const RelationName relation_names[CATALOG_RELATIONS] = {
 	[CATALOG_REL_TABLE_STATE] = {"table_state", "table_state_pkey"},
 	[CATALOG_REL_SNAPSHOT_CHUNK] = {"snapshot_chunk", "snapshot_chunk_pkey"},
 	[CATALOG_REL_SNAPSHOT_DELETED] = {"snapshot_deleted", "snapshot_deleted_pkey"},
-	[CATALOG_REL_PREPARED_XID] = {"prepared_xid", "prepared_xid_pkey"}
+	[CATALOG_REL_PREPARED_XID] = {"prepared_xid", "prepared_xid_pkey"},
+	[CATALOG_REL_VERIFY_REQUEST] = {"verify_request", "verify_request_pkey"},
+	[CATALOG_REL_VERIFY_TABLE] = {"verify_table", "verify_table_pkey"},
+	[CATALOG_REL_VERIFY_DIFFERENCE] = {"verify_difference", "verify_difference_pkey"}
 };
 
 /* What this process knows; valid until a relcache invalidation hits one of the tables. */

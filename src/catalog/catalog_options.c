@@ -34,6 +34,8 @@ static const UtilOption option_list[] = {
 	.description = "rows that the initial copy reads and writes at a time"},
 	{.name = "tinyint1_as_boolean",.type = UTIL_OPTION_BOOL,.default_text = "false",
 	.description = "make tinyint(1) columns boolean instead of smallint"},
+	{.name = "verify_sample_percent",.type = UTIL_OPTION_INT,.default_text = "10",.min = 1,.max = 100,.unit = "%",
+	.description = "share of a table's chunks that cdc_verify() compares with mode \"sample\""},
 	{.name = "zero_date",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = zero_date_values,
 	.description = "0000-00-00 and other dates that the calendar does not have: stop the table, or NULL, 1970-01-01, -infinity"},
 };

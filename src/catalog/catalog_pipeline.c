@@ -28,6 +28,7 @@
 #include "utils/lsyscache.h"
 
 #include "catalog/catalog_heap.h"
+#include "catalog/catalog_verify.h"
 #include "compat/pg_compat.h"
 
 static const char *const state_names[] = {
@@ -263,6 +264,7 @@ catalog_pipeline_delete(const CatalogPipeline *pipeline)
 	int32		id = pipeline->id;
 
 	catalog_lock_state(id);
+	catalog_verify_delete(id);
 	catalog_delete_rows(CATALOG_REL_PREPARED_XID, 1, &id);
 	catalog_delete_rows(CATALOG_REL_SNAPSHOT_DELETED, 1, &id);
 	catalog_delete_rows(CATALOG_REL_SNAPSHOT_CHUNK, 1, &id);

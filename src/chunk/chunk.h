@@ -34,6 +34,13 @@ extern char *chunk_page_query(const CdcTableDef *def, const int *key, int nkey, 
 							  const ChunkKey *after, uint64 limit);
 
 /*
+ * SELECT for the key (value expressions only) of the row that is "rows" rows
+ * behind the key "after": to pass over a page without reading it. palloc'd.
+ */
+extern char *chunk_skip_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor,
+							  const ChunkKey *after, uint64 rows);
+
+/*
  * Bytes of a target row's key, palloc'd bytea: equal keys of one table have
  * equal bytes, different keys different ones. slot holds the key columns.
  */

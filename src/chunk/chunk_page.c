@@ -72,3 +72,29 @@ chunk_page_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor f
 	appendStringInfo(&sql, " LIMIT " UINT64_FORMAT, limit);
 	return sql.data;
 }
+
+char *
+chunk_skip_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor,
+				 const ChunkKey *after, uint64 rows)
+{
+	StringInfoData sql;
+
+	Assert(rows > 0);
+
+	initStringInfo(&sql);
+	appendStringInfoString(&sql, "SELECT ");
+	for (int i = 0; i < nkey; i++)
+		appendStringInfo(&sql, "%s%s", i > 0 ? ", " : "", mysql_key_value_expression(&def->columns[key[i]], flavor));
+	appendStringInfo(&sql, " FROM %s.%s", mysql_quote_identifier(def->schema), mysql_quote_identifier(def->name));
+	if (after != NULL)
+	{
+		appendStringInfoString(&sql, " WHERE ");
+		append_behind(&sql, def, key, nkey, flavor, after);
+	}
+	appendStringInfoString(&sql, " ORDER BY ");
+	for (int i = 0; i < nkey; i++)
+		appendStringInfo(&sql, "%s%s", i > 0 ? ", " : "",
+						 mysql_key_order_expression(&def->columns[key[i]], flavor));
+	appendStringInfo(&sql, " LIMIT 1 OFFSET " UINT64_FORMAT, rows - 1);
+	return sql.data;
+}

@@ -32,6 +32,7 @@
 #include "utils/syscache.h"
 
 #include "catalog/catalog.h"
+#include "catalog/catalog_verify.h"
 #include "compat/pg_compat.h"
 #include "pipeline/worker.h"
 #include "util/util_wait.h"
@@ -91,14 +92,19 @@ manager_exit(int code, Datum arg)
 	LWLockRelease(shmem->lock);
 }
 
-/* Pipelines of this database; false when the extension is not there. */
+/*
+ * Pipelines of this database, and the numbers of those that have an open request
+ * of cdc_verify(); false when the extension is not there.
+ */
 static bool
-read_pipelines(List **pipelines)
+read_pipelines(List **pipelines, List **verify_wanted)
 {
 	MemoryContext keep = CurrentMemoryContext;
+	ListCell   *lc;
 	bool		installed;
 
 	*pipelines = NIL;
+	*verify_wanted = NIL;
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	installed = OidIsValid(get_extension_oid("cdc_bridge", true));
@@ -107,6 +113,13 @@ read_pipelines(List **pipelines)
 		MemoryContext old = MemoryContextSwitchTo(keep);
 
 		*pipelines = catalog_pipeline_list();
+		foreach(lc, *pipelines)
+		{
+			int32		id = ((CatalogPipeline *) lfirst(lc))->id;
+
+			if (catalog_verify_open(id) != NULL)
+				*verify_wanted = lappend_int(*verify_wanted, id);
+		}
 		MemoryContextSwitchTo(old);
 	}
 	PopActiveSnapshot();
@@ -261,10 +274,10 @@ start_worker(const CatalogPipeline *pipeline, ShmemWorkerKind kind)
  * the next planned attempt.
  */
 static bool
-look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
+look_after_pipeline(const CatalogPipeline *pipeline, List *verify_wanted, TimestampTz now, long *nap)
 {
 	bool		should_run = pipeline->enabled && pipeline->state != CATALOG_PIPELINE_FAILED;
-	bool		start[SHMEM_WORKER_KINDS] = {false, false};
+	bool		start[SHMEM_WORKER_KINDS] = {false};
 	bool		full = false;
 	ShmemPipeline *slot;
 
@@ -275,6 +288,7 @@ look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
 	else
 	{
 		slot->owner = pipeline->owner;
+		slot->verify_wanted = list_member_int(verify_wanted, pipeline->id);
 		for (int kind = 0; kind < SHMEM_WORKER_KINDS; kind++)
 		{
 			ShmemWorker *place = &slot->workers[kind];
@@ -302,6 +316,9 @@ look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
 				continue;
 			if (kind == SHMEM_SNAPSHOT &&
 				(!slot->snapshot_wanted || slot->workers[SHMEM_INGEST].pid == 0))
+				continue;
+			if (kind == SHMEM_MAINTENANCE &&
+				(!slot->verify_wanted || slot->workers[SHMEM_INGEST].pid == 0))
 				continue;
 			if (place->retry_at > now)
 				*nap = Min(*nap, TimestampDifferenceMilliseconds(now, place->retry_at) + 1);
@@ -366,6 +383,7 @@ static long
 manage(void)
 {
 	List	   *pipelines;
+	List	   *verify_wanted;
 	ListCell   *lc;
 	bool		installed;
 	bool		needed = false;
@@ -379,9 +397,9 @@ manage(void)
 	LWLockRelease(shmem->lock);
 
 	reap_workers();
-	installed = read_pipelines(&pipelines);
+	installed = read_pipelines(&pipelines, &verify_wanted);
 	foreach(lc, pipelines)
-		needed |= look_after_pipeline(lfirst(lc), now, &nap);
+		needed |= look_after_pipeline(lfirst(lc), verify_wanted, now, &nap);
 	needed |= clear_dropped(pipelines, &nap);
 
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);

@@ -191,7 +191,8 @@ shmem_pipeline_slot(Oid database, int32 pipeline_id, bool create)
 				unused = slot;
 		}
 		else if (idle == NULL && slot->workers[SHMEM_INGEST].pid == 0 &&
-				 slot->workers[SHMEM_SNAPSHOT].pid == 0 && slot->blocked_by == 0)
+				 slot->workers[SHMEM_SNAPSHOT].pid == 0 &&
+				 slot->workers[SHMEM_MAINTENANCE].pid == 0 && slot->blocked_by == 0)
 			idle = slot;
 	}
 
@@ -444,6 +445,7 @@ shmem_pipeline_stat(int32 pipeline_id, ShmemPipelineStat *stat)
 		stat->owner = slot->owner;
 		stat->ingest_pid = ingest->pid;
 		stat->snapshot_pid = slot->workers[SHMEM_SNAPSHOT].pid;
+		stat->maintenance_pid = slot->workers[SHMEM_MAINTENANCE].pid;
 		stat->started_at = ingest->pid != 0 ? ingest->started_at : 0;
 		stat->retry_at = ingest->pid != 0 ? 0 : ingest->retry_at;
 		stat->failures = ingest->failures;

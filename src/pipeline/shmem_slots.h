@@ -38,10 +38,11 @@ typedef struct ShmemDatabase
 typedef enum ShmemWorkerKind
 {
 	SHMEM_INGEST,
-	SHMEM_SNAPSHOT
+	SHMEM_SNAPSHOT,
+	SHMEM_MAINTENANCE			/* compares tables with their source */
 } ShmemWorkerKind;
 
-#define SHMEM_WORKER_KINDS 2
+#define SHMEM_WORKER_KINDS 3
 
 typedef struct ShmemWorker
 {
@@ -60,6 +61,7 @@ typedef struct ShmemPipeline
 	Oid			owner;
 	ShmemWorker workers[SHMEM_WORKER_KINDS];
 	bool		snapshot_wanted;	/* tables wait for the snapshot worker */
+	bool		verify_wanted;	/* a request of cdc_verify() is open; the manager reads it from the catalog */
 	bool		state_wanted;	/* the ingest worker shall write the pipeline's state again */
 	int			blocked_by;		/* pid of the backend that keeps workers out to the end of its transaction; 0 none */
 	int64		transactions;

@@ -43,11 +43,13 @@
 static const char *const kind_names[SHMEM_WORKER_KINDS] = {
 	[SHMEM_INGEST] = "ingest",
 	[SHMEM_SNAPSHOT] = "snapshot",
+	[SHMEM_MAINTENANCE] = "maintenance",
 };
 
 static const char *const kind_functions[SHMEM_WORKER_KINDS] = {
 	[SHMEM_INGEST] = "cdc_ingest_main",
 	[SHMEM_SNAPSHOT] = "cdc_snapshot_main",
+	[SHMEM_MAINTENANCE] = "cdc_maintenance_main",
 };
 
 /* What a worker is told by the manager, in bgw_extra. */
@@ -265,7 +267,9 @@ load_pipeline(Worker *w)
 	w->endpoint = mysql_endpoint_load(server->serverid, w->owner);
 	MemoryContextSwitchTo(old);
 
-	set_up_origin(w);
+	/* the maintenance worker writes no row that could be told on */
+	if (w->kind != SHMEM_MAINTENANCE)
+		set_up_origin(w);
 
 	PopActiveSnapshot();
 	CommitTransactionCommand();
