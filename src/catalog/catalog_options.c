@@ -31,7 +31,7 @@ static const UtilOption option_list[] = {
 	{.name = "nul_bytes",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = nul_bytes_values,
 	.description = "NUL characters in text and in JSON for jsonb: stop the table, leave them out, or put U+FFFD for them"},
 	{.name = "snapshot_chunk_rows",.type = UTIL_OPTION_INT,.default_text = "20000",.min = 1,.max = 1000000,.unit = "rows",
-	.description = "rows that the initial copy reads and writes at a time"},
+	.description = "rows that the initial copy, and a comparison, reads at a time"},
 	{.name = "tinyint1_as_boolean",.type = UTIL_OPTION_BOOL,.default_text = "false",
 	.description = "make tinyint(1) columns boolean instead of smallint"},
 	{.name = "verify_sample_percent",.type = UTIL_OPTION_INT,.default_text = "10",.min = 1,.max = 100,.unit = "%",

@@ -231,7 +231,7 @@ extern bool verify_target_same_key(VerifyTarget *target, const Datum *key);
 extern List *verify_target_key_text(VerifyTarget *target, const Datum *key);
 
 /* Condition that finds the slot's key at the source; "FALSE" when the source cannot have such a key. */
-extern char *verify_target_condition(VerifyTarget *target);
+extern char *verify_target_condition(Verify *verify, VerifyTarget *target);
 
 /* ---- verify_keys.c ---- */
 

@@ -92,7 +92,7 @@ verify_suspect_add(Verify *verify, VerifyTarget *target, const VerifyRow *row)
 	}
 	else
 	{
-		suspect->condition = verify_target_condition(target);
+		suspect->condition = verify_target_condition(verify, target);
 		suspect->key = verify_target_key_slot(target);
 		suspect->from_scan = true;
 	}

@@ -39,6 +39,7 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
+#include "binlog/charset.h"
 #include "compat/pg_compat.h"
 #include "heap/heap_row.h"
 #include "mysql/mysql_text.h"
@@ -462,9 +463,30 @@ date_literal(const CdcColumnDef *column, char *text)
 	return plain_literal(text, "0123456789-: .", true);
 }
 
+/*
+ * A character string in the column's own character set, because only then does
+ * the column's collation decide and its index serve. The server converts: what
+ * the set lacks becomes a question mark, and the row that has one, if any, is
+ * told from ours by its key's bytes.
+ */
+static char *
+text_literal(Verify *verify, const CdcColumnDef *column, const char *text)
+{
+	const char *charset = binlog_charset_name(column->collation);
+	char	   *literal = hex_literal("_utf8mb4", text, strlen(text));
+	char	   *hex;
+
+	if (charset == NULL || strcmp(charset, "utf8mb4") == 0)
+		return literal;
+	hex = mysql_session_scalar(verify->session, psprintf("SELECT HEX(CONVERT(%s USING %s))", literal, charset));
+	if (hex == NULL || strspn(hex, "0123456789ABCDEF") != strlen(hex))
+		return NULL;
+	return psprintf("_%s x'%s'", charset, hex);
+}
+
 /* What stands for a target's value in a comparison with the source's column; NULL when the source cannot have it. */
 static char *
-source_literal(const CdcColumnDef *column, Form_pg_attribute attr, Datum value)
+source_literal(Verify *verify, const CdcColumnDef *column, Form_pg_attribute attr, Datum value)
 {
 	Oid			type = getBaseType(attr->atttypid);
 	char	   *text = value_text(attr, value);
@@ -515,14 +537,14 @@ source_literal(const CdcColumnDef *column, Form_pg_attribute attr, Datum value)
 			/* not every collation passes over the blanks that character(n) is filled up with */
 			for (size_t len = strlen(text); len > 0 && text[len - 1] == ' '; len--)
 				text[len - 1] = '\0';
-			return hex_literal("_utf8mb4", text, strlen(text));
+			return text_literal(verify, column, text);
 		default:
-			return hex_literal("_utf8mb4", text, strlen(text));
+			return text_literal(verify, column, text);
 	}
 }
 
 char *
-verify_target_condition(VerifyTarget *target)
+verify_target_condition(Verify *verify, VerifyTarget *target)
 {
 	StringInfoData sql;
 
@@ -532,7 +554,7 @@ verify_target_condition(VerifyTarget *target)
 	{
 		const CdcColumnDef *column = &target->table->def->columns[target->key_columns[i]];
 		int			att = target->key_attnums[i] - 1;
-		char	   *literal = source_literal(column, TupleDescAttr(RelationGetDescr(target->rel), att),
+		char	   *literal = source_literal(verify, column, TupleDescAttr(RelationGetDescr(target->rel), att),
 											 target->slot->tts_values[att]);
 
 		if (literal == NULL)

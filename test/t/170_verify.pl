@@ -40,8 +40,8 @@ my %column = (
 	a_case => [ 'varchar(40)', "'Case'", "'case'" ],
 	a_latin => [ 'varchar(40) character set latin1', "'café'", "'cafe'" ],
 	a_long => [ 'longtext', "repeat('é', 70000)", "repeat('é', 69999) || 'e'" ],
-	a_binary => [ 'binary(4)', "x'00ff'", q{'\\\\x00ff0001'} ],
-	a_blob => [ 'blob', "x'00'", q{'\\\\x0000'} ],
+	a_binary => [ 'binary(4)', "x'00ff'", q{'\x00ff0001'} ],
+	a_blob => [ 'blob', "x'00'", q{'\x0000'} ],
 	a_enum => [ "enum('x', 'y')", "'x'", "'y'" ],
 	a_set => [ "set('x', 'y')", "'x,y'", "'y,x'" ],
 	a_bit => [ 'bit(9)', "b'100000001'", "B'100000000'" ],
@@ -65,7 +65,7 @@ my %key = (
 	k_char => [ 'k char(5) not null', [ "'a'", "'B'", "'ü'" ], "'c'" ],
 	k_varchar => [ 'k varchar(20) collate utf8mb4_general_ci not null', [ "'a'", "'B'", "'ü'" ], "'A'" ],
 	k_latin => [ 'k varchar(20) character set latin1 not null', [ "'a'", "'é'" ], "'☃'" ],
-	k_binary => [ 'k binary(3) not null', [ "x'00'", "x'ff00'" ], q{'\\\\x010203'} ],
+	k_binary => [ 'k binary(3) not null', [ "x'00'", "x'ff00'" ], q{'\x010203'} ],
 	k_decimal => [ 'k decimal(10,3) not null', [ '1.5', '-0.001' ], '1.501' ],
 	k_date => [ 'k date not null', [ "'2024-02-29'" ], "'12024-02-29'" ],
 	k_datetime => [ 'k datetime(3) not null', [ "'2024-02-29 01:02:03.004'" ], "'2024-02-29 01:02:03.005'" ],
@@ -117,15 +117,81 @@ cmp_ok($postgres->psql("select sum(rows_source) from pg_stat_cdc_verify where mo
 
 # ---- planted differences, under the same load
 
+# rows that no writer touches, so that the stream does not mend what is planted
+$source->sql(map { "insert into shop.orders (id, customer_id, status, total, note, placed_at) values ($_, 1, 'open', 1.5, if($_ % 2, null, 'n'), '2026-01-01')" } 900001 .. 900010);
+$pipeline->wait_for_catchup;
+
 my @planted;
 for my $i (0 .. $#columns)
 {
-	my $name = $columns[$i];
 	my $id = $i + 1;
-	$postgres->psql("update shop.every set $name = $column{$name}[2] where id = $id");
-	push @planted, "every: different {$id} {$name}" unless $name eq 'a_set';
+	$postgres->psql("update shop.every set $columns[$i] = $column{$columns[$i]}[2] where id = $id");
+	push @planted, "every: different {$id} {$columns[$i]}";
 }
-$postgres->psql("update shop.every set a_int = null, a_json = null where id = " . (@columns + 1));
-push @planted, 'every: different {' . (@columns + 1) . '} {a_int,a_json}';
-push @planted, 'every: different {' . (grep({ $columns[$_] eq 'a_set' } 0 .. $#columns) + 0) . '}' if 0;
+my $last = @columns + 1;
+$postgres->psql(join(';', "update shop.every set a_int = null, a_json = null where id = $last",
+	'delete from shop.every where id = ' . ($last + 1),
+	'insert into shop.every (id) values (-1)',
+	'delete from shop.orders where id = 900001',
+	"update shop.orders set note = '' where id = 900003", "update shop.orders set total = total + 0.0001 where id = 900004",
+	"insert into shop.orders select 900100, customer_id, status, total, note, placed_at from shop.orders where id = 900005",
+	"insert into shop.hot_text values ('nobody', 1)"));
+push @planted, "every: different {$last} {a_int,a_json}", 'every: missing {' . ($last + 1) . '}', 'every: extra {-1}', 'orders: missing {900001}',
+	'orders: different {900003} {note}', 'orders: different {900004} {total}', 'orders: extra {900100}', 'hot_text: extra {nobody}';
+for my $name (sort keys %key)
+{
+	my ($definition, $values, $extra) = @{ $key{$name} };
+	my $list = $definition =~ /, l / ? 'k, l' : 'k';
+	# a row that is there only, and one that is not there
+	my $text = $postgres->psql("insert into shop.$name ($list, v) values ($extra, 1) returning array[${\ join(', ', map { \"format('%s', $_)\" } split(/, /, $list))}]");
+	push @planted, "$name: extra $text";
+	$text = $postgres->psql("delete from shop.$name where ctid = (select min(ctid) from shop.$name) returning array[${\ join(', ', map { \"format('%s', $_)\" } split(/, /, $list))}]");
+	push @planted, "$name: missing $text";
+}
+my $found = $pipeline->verify;
+my @found = grep { !/: \d+ missing, / } split(/\n/, $found);
+is(join("\n", sort @found), join("\n", sort @planted), 'each planted difference is found with its column, and nothing else');
+my $counts = $postgres->psql("select sum(missing) || ' ' || sum(extra) || ' ' || sum(different) from pg_stat_cdc_verify where request = $pipeline->{verify_request}");
+my $expected = join(' ', map { my $kind = $_; scalar grep { /: $kind / } @planted } qw(missing extra different));
+is($counts, $expected, 'the counts say the same');
+$source->stop_writers;
+
+# mode count sees that rows are missing or too many, not that they differ
+$postgres->psql('delete from shop.orders where id = 900002');
+is($pipeline->verify_mode('count', 'orders'), "orders: 1 missing, 0 extra, 0 different, 0 unsettled, done\n", 'mode count: one row less');
+like($pipeline->verify_mode('sample', 'orders'), qr/^orders: 1 missing, 0 extra, \d different, 0 unsettled, done$/m, 'mode sample counts too');
+
+# ---- what is queued waits for the pipeline, and goes with it
+
+$pipeline->stop;
+$request = $postgres->psql("select cdc_verify('shop_in', '{shop.k_date, shop.k_y*}', 'count')");
+like($postgres->{messages}, qr/verification $request waits until pipeline "shop_in" runs/, 'a request to a stopped pipeline says that it waits');
+like($postgres->psql_error("call cdc_wait_for_verify($request)"), qr/pipeline "shop_in" is stopped/, 'waiting for it would be in vain');
+is($postgres->psql("select request_state from pg_stat_cdc_verify where request = $request"), 'queued', 'it is queued');
+my $cancelled = $postgres->psql("select cdc_verify('shop_in')");
+$postgres->psql("select cdc_cancel_verify($cancelled)");
+$pipeline->start->wait_for_state('streaming');
+is($pipeline->verify_result($request), '', 'it is done when the pipeline runs again');
+is($postgres->psql("select string_agg(source_table || ' ' || state, ', ' order by source_table) from pg_stat_cdc_verify where request = $request"),
+	'k_date done, k_year done', 'with the tables that were asked for');
+is($postgres->psql("select request_state from pg_stat_cdc_verify where request = $cancelled"), 'cancelled', 'what was cancelled was not begun');
+like($postgres->psql_error("call cdc_wait_for_verify($cancelled)"), qr/verification $cancelled was cancelled/, 'and waiting for it says so');
+
+# a table that does not stream is skipped, with its state
+$source->sql('alter table shop.k_date add column added int', "insert into shop.k_date (k, v) values ('2025-01-01', 1)");
+$pipeline->wait_for_table_state('k_date', 'stopped');
+like($pipeline->verify('k_date'), qr/^k_date: .*, skipped: The table's state is "stopped"/, 'a stopped table is skipped');
+# one whose target is gone fails, the others go on
+$postgres->psql('drop table shop.k_year');
+my $found_now = $pipeline->verify('k_year', 'k_time');
+like($found_now, qr/^k_year: .*, failed: target table does not exist/m, 'a table without a target fails');
+like($found_now, qr/^k_time: 1 missing, 1 extra, 0 different, 0 unsettled, done/m, 'the table beside is compared');
+
+# old requests go
+$pipeline->verify_mode('count', 'hot_int') for 1 .. 12;
+cmp_ok($postgres->psql('select count(distinct request) from cdc_bridge.verify_request'), '<=', 20, 'the newest 20 requests are kept');
+$pipeline->stop->drop;
+is($postgres->psql('select (select count(*) from cdc_bridge.verify_request) + (select count(*) from cdc_bridge.verify_table) + (select count(*) from cdc_bridge.verify_difference)'),
+	0, 'dropping the pipeline removes its requests');
+
 done_testing();
