@@ -43,7 +43,7 @@
 /* Pages of the target that are scanned at a time. */
 #define SCAN_BLOCKS 1024
 
-/* A request is given up when workers began so often without finishing a table. */
+/* A table is given up when workers began so often with it. */
 #define ATTEMPTS_MAX 10
 
 /* How often a table's counters are written. */
@@ -146,7 +146,7 @@ list_tables(Verify *verify, const CatalogVerify *request)
 
 /* Why a table cannot be compared; NULL when it can. */
 static char *
-why_not(const CatalogTable *table, const char *mode)
+why_not(const CatalogTable *table)
 {
 	if (table == NULL)
 		return pstrdup("The table has left the pipeline.");
@@ -210,22 +210,36 @@ begin_table(Verify *verify, const CatalogVerifyTable *row, const CatalogTable *t
 	catalog_verify_table_update(&work->result);
 }
 
-/* Count an attempt at a request that this process takes up; false when there were too many. In a transaction. */
+/*
+ * A request that workers began with so often without finishing a table: the table
+ * that was under way has failed, and the others go on. In a transaction.
+ */
+static void
+give_up_table(Verify *verify, const CatalogVerify *request)
+{
+	ListCell   *lc;
+
+	foreach(lc, catalog_verify_tables(verify->pipeline_id, request->request))
+	{
+		CatalogVerifyTable *row = lfirst(lc);
+
+		if (row->state != CATALOG_VERIFY_RUNNING)
+			continue;
+		row->state = CATALOG_VERIFY_FAILED;
+		row->reason = psprintf("Workers began with the table %d times and ended with an error each time; the server's log says which.",
+							   request->attempts);
+		row->finished_at = GetCurrentTimestamp();
+		catalog_verify_table_update(row);
+	}
+	catalog_verify_forget_attempts(verify->pipeline_id, request->request);
+}
+
+/* Begin with a request in this process; false when it ended meanwhile. In a transaction. */
 static bool
 take_up(Verify *verify, const CatalogVerify *request)
 {
-	UtilErrorInfo error = {
-		.sqlstate = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-		.message = "the verification was begun too often without coming to an end",
-		.detail = psprintf("Workers began %d times and ended before a table was finished.", request->attempts),
-		.hint = "The server's log says why they ended. Then ask for it again with cdc_verify().",
-	};
-
 	if (request->attempts >= ATTEMPTS_MAX)
-	{
-		(void) catalog_verify_set_state(verify->pipeline_id, request->request, CATALOG_VERIFY_FAILED, &error);
-		return false;
-	}
+		give_up_table(verify, request);
 	verify->request = request->request;
 	return catalog_verify_set_state(verify->pipeline_id, request->request, CATALOG_VERIFY_RUNNING, NULL);
 }
@@ -248,7 +262,10 @@ next_table(Verify *verify, const CatalogVerify *request)
 		if (row->state != CATALOG_VERIFY_QUEUED && row->state != CATALOG_VERIFY_RUNNING)
 			continue;
 		table = catalog_table_by_id(verify->pipeline_id, row->table_id);
-		why = why_not(table, request->mode);
+		why = why_not(table);
+		if (why == NULL && strcmp(request->mode, "count") != 0 &&
+			schema_def_from_jsonb(table->definition)->nkey == 0)
+			why = pstrdup("The source table has no key; only mode \"count\" can compare it.");
 		if (why == NULL)
 		{
 			begin_table(verify, row, table, request->mode);
@@ -265,7 +282,11 @@ next_table(Verify *verify, const CatalogVerify *request)
 	verify->request = 0;
 }
 
-/* Find something to do; false when no request is open. verify->work may still be NULL: then ask again. */
+/*
+ * Find something to do; false when no request is open. verify->work may still be
+ * NULL: then ask again. The connection comes first: a source that cannot be
+ * reached is nothing that a request could be given up for.
+ */
 static bool
 choose(Verify *verify)
 {
@@ -274,12 +295,16 @@ choose(Verify *verify)
 	heap_transaction_begin();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	request = catalog_verify_open(verify->pipeline_id);
-	if (request != NULL && (request->request == verify->request || take_up(verify, request)))
+	if (request != NULL && verify->session != NULL &&
+		(request->request == verify->request || take_up(verify, request)))
 		next_table(verify, request);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(verify->step_cxt);
 	pgstat_report_stat(false);
+
+	if (request != NULL)
+		verify_source_open(verify);
 	return request != NULL;
 }
 
@@ -331,7 +356,7 @@ verify_still_valid(Verify *verify, char **why)
 	if (request == NULL || request->state != CATALOG_VERIFY_RUNNING)
 		return false;
 	table = catalog_table_by_id(verify->pipeline_id, work->result.table_id);
-	*why = why_not(table, request->mode);
+	*why = why_not(table);
 	if (*why == NULL && (table->generation != work->generation || table->target != work->target))
 		*why = pstrdup("The table was begun anew while it was compared.");
 	return *why == NULL;
@@ -636,7 +661,6 @@ work_step(Verify *verify)
 {
 	VerifyWork *work = verify->work;
 
-	verify_source_open(verify);
 	if (work->settle != VERIFY_SETTLE_IDLE || verify_suspects_full(work))
 	{
 		(void) verify_settle_step(verify);
@@ -677,7 +701,7 @@ verify_error_context(void *arg)
 				   verify->work->result.source_schema, verify->work->result.source_table);
 }
 
-/* An error that is the table's own: the table has failed. */
+/* An error that is the table's own: the table has failed, if it is still to be compared. */
 static void
 fail_table(Verify *verify, ErrorData *edata)
 {
@@ -687,6 +711,13 @@ fail_table(Verify *verify, ErrorData *edata)
 	/* "Key (id)=(5) already exists" and the like would show values */
 	if (ERRCODE_TO_CATEGORY(info->sqlstate) != ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION && info->detail != NULL)
 		reason = psprintf("%s: %s", reason, info->detail);
+
+	/* a target that was swapped, a request that was cancelled */
+	if (!begin_step(verify))
+		return;
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(verify->step_cxt);
 	end_table(verify, CATALOG_VERIFY_FAILED, reason);
 }
 

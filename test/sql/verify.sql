@@ -87,7 +87,7 @@ SELECT source_table, state, rows_source, rows_target, missing, extra, different,
 SELECT * FROM cdc_verify_differences(2);
 
 -- a request that failed says why
-UPDATE cdc_bridge.verify_request SET state = 'failed', last_error = 'the verification was begun too often without coming to an end',
+UPDATE cdc_bridge.verify_request SET state = 'failed', last_error = 'something went wrong',
 	last_error_sqlstate = '55000', last_error_hint = 'Look into the log.';
 CALL cdc_wait_for_verify(2);
 
