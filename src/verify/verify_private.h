@@ -56,6 +56,7 @@ typedef struct VerifySuspect
 {
 	char	   *condition;		/* finds it at the source */
 	Datum	   *key;			/* finds it here: the key index's columns */
+	Size		row_bytes;		/* roughly, of its text at the source */
 	bool		from_scan;		/* the source did not show it */
 	bool		is_settled;
 	int			rounds;
@@ -109,6 +110,7 @@ typedef struct VerifyWork
 	ChunkKey   *after;			/* NULL: from the start */
 	MemoryContext after_cxt;
 	uint64		limit;			/* of the next page */
+	Size		row_bytes;		/* average of the newest page */
 	VerifyKeys *keys;			/* hashes of both sides' keys; NULL unless full */
 	BlockNumber next_block;
 	uint64	   *candidates;		/* hashes of keys that only the target has, sorted */

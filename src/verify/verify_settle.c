@@ -96,6 +96,9 @@ verify_suspect_add(Verify *verify, VerifyTarget *target, const VerifyRow *row)
 		suspect->key = verify_target_key_slot(target);
 		suspect->from_scan = true;
 	}
+	suspect->row_bytes = row != NULL ? 0 : work->row_bytes;
+	for (int i = 0; row != NULL && i < (int) work->def->ncolumns; i++)
+		suspect->row_bytes += row->values[i] != NULL ? row->lengths[i] : 0;
 	work->nsuspects++;
 	work->suspect_bytes += strlen(suspect->condition) * 2 + 100;
 	MemoryContextSwitchTo(old);
@@ -288,16 +291,18 @@ settle_look(Verify *verify)
 	VerifyWork *work = verify->work;
 	CatalogVerifyTable before = work->result;
 	int64		listed_before = work->listed;
-	char	   *why = NULL;
+	MemoryContext old;
+	char	   *why = NULL;		/* outlives the transaction */
 	bool		valid;
 
 	heap_transaction_begin();
 	PushActiveSnapshot(GetTransactionSnapshot());
+	old = MemoryContextSwitchTo(verify->step_cxt);
 	valid = verify_still_valid(verify, &why);
+	MemoryContextSwitchTo(old);
 	if (valid)
 	{
 		VerifyTarget *target = verify_target_open(verify);
-		MemoryContext old;
 
 		judge_all(verify, target);
 		verify_target_close(target);

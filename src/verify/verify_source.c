@@ -156,6 +156,8 @@ verify_source_page(Verify *verify)
 	if (cut)
 		mysql_session_drain(verify->session);
 
+	if (page->nrows > 0)
+		work->row_bytes = page->bytes / page->nrows;
 	page->is_last = !cut && (uint64) page->nrows < work->limit;
 	if (page->nrows > 0)
 	{
@@ -246,6 +248,7 @@ suspects_query(Verify *verify, int *next)
 	VerifyWork *work = verify->work;
 	MysqlFlavor flavor = verify->info->flavor;
 	int			asked = 0;
+	Size		bytes = 0;
 	StringInfoData sql;
 
 	initStringInfo(&sql);
@@ -255,7 +258,7 @@ suspects_query(Verify *verify, int *next)
 	for (int i = 0; i < work->nkey; i++)
 		appendStringInfo(&sql, ", %s", mysql_key_value_expression(&work->def->columns[work->key[i]], flavor));
 	appendStringInfo(&sql, " FROM %s WHERE ", work->source_name);
-	for (; *next < work->nsuspects && asked < SUSPECTS_PER_QUERY && sql.len < 256 * 1024; (*next)++)
+	for (; *next < work->nsuspects && asked < SUSPECTS_PER_QUERY && sql.len < 256 * 1024 && bytes < PAGE_MAX_BYTES; (*next)++)
 	{
 		VerifySuspect *suspect = &work->suspects[*next];
 
@@ -263,6 +266,7 @@ suspects_query(Verify *verify, int *next)
 			continue;
 		appendStringInfo(&sql, "%s(%s)", asked > 0 ? " OR " : "", suspect->condition);
 		suspect->was_asked = true;
+		bytes += suspect->row_bytes;
 		asked++;
 	}
 	return asked > 0 ? sql.data : NULL;
