@@ -73,7 +73,7 @@ help:
 	@echo 'make lint       layers, version ifs, sizes, test numbers'
 	@echo 'make test-unit  their unit tests under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make fuzz       fuzz every decoder: FUZZ_RUNS inputs or CDC_FUZZ_SECONDS each, or CDC_FUZZ_INPUTS in all; make fuzz-json: one'
-	@echo 'make bench      snapshot and catch-up speed against a COPY of the same rows'
+	@echo 'make bench      speed against what else could do it: decode, snapshot, catch-up, memory, latency (test/bench/run --help)'
 	@echo 'make demo       a MariaDB (SOURCE=mysql: MySQL) mirrored into PostgreSQL, all private; YES=1 asks nothing'
 	@echo 'make demo-stop  end the demo and remove it'
 	@echo 'make clean      remove what was built; distclean: also the fetched servers'

@@ -123,6 +123,31 @@ CREATE TABLE cdc_bridge.prepared_xid
 );
 COMMENT ON TABLE cdc_bridge.prepared_xid IS 'XA transactions that were prepared while the pipeline ran and have not ended yet';
 
+CREATE SEQUENCE cdc_bridge.dead_letter_id_seq;
+COMMENT ON SEQUENCE cdc_bridge.dead_letter_id_seq IS 'numbers of dead letters';
+
+CREATE TABLE cdc_bridge.dead_letter
+(
+	pipeline_id integer NOT NULL,
+	dead_letter_id bigint NOT NULL,
+	table_id integer NOT NULL,
+	file text,
+	"offset" bigint,
+	gtid text,
+	action bigint NOT NULL,
+	operation text NOT NULL,
+	before jsonb,
+	after jsonb,
+	error text NOT NULL,
+	error_sqlstate text NOT NULL,
+	error_detail text,
+	error_hint text,
+	created_at timestamptz NOT NULL,
+	CONSTRAINT dead_letter_pkey PRIMARY KEY (pipeline_id, dead_letter_id)
+);
+COMMENT ON TABLE cdc_bridge.dead_letter IS 'changes that could not be applied, with all they said';
+ALTER SEQUENCE cdc_bridge.dead_letter_id_seq OWNED BY cdc_bridge.dead_letter.dead_letter_id;
+
 CREATE SEQUENCE cdc_bridge.verify_request_seq;
 COMMENT ON SEQUENCE cdc_bridge.verify_request_seq IS 'numbers of requests of cdc_verify()';
 
@@ -323,7 +348,8 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.last_error_at IS 'when it hap
 
 CREATE FUNCTION cdc_bridge.stat_table(OUT pipeline text, OUT source_schema text, OUT source_table text,
 	OUT target_schema text, OUT target_table text, OUT state text, OUT inserts bigint, OUT updates bigint,
-	OUT deletes bigint, OUT conflicts bigint, OUT values_replaced bigint, OUT rows_copied bigint, OUT last_change_at timestamptz,
+	OUT deletes bigint, OUT conflicts bigint, OUT values_replaced bigint, OUT dead_letters bigint, OUT tier text,
+	OUT collapsed boolean, OUT rows_copied bigint, OUT last_change_at timestamptz,
 	OUT stop_position text, OUT last_error text, OUT last_error_sqlstate text, OUT last_error_detail text,
 	OUT last_error_hint text, OUT last_error_at timestamptz, OUT chunks integer, OUT rows_estimated bigint,
 	OUT percent numeric, OUT bar text, OUT started_at timestamptz, OUT finished_at timestamptz)
@@ -334,7 +360,7 @@ COMMENT ON FUNCTION cdc_bridge.stat_table() IS 'behind views pg_stat_cdc_table a
 
 CREATE VIEW @extschema@.pg_stat_cdc_table WITH (security_barrier) AS
 SELECT s.pipeline, s.source_schema, s.source_table, s.target_schema, s.target_table, s.state, s.inserts, s.updates,
-	s.deletes, s.conflicts, s.values_replaced, s.rows_copied, s.last_change_at, s.stop_position, s.last_error, s.last_error_sqlstate,
+	s.deletes, s.conflicts, s.values_replaced, s.dead_letters, s.tier, s.collapsed, s.rows_copied, s.last_change_at, s.stop_position, s.last_error, s.last_error_sqlstate,
 	s.last_error_detail, s.last_error_hint, s.last_error_at
 FROM cdc_bridge.stat_table() AS s;
 COMMENT ON VIEW @extschema@.pg_stat_cdc_table IS 'one row per table of a pipeline: state, counters, why it stopped';
@@ -351,6 +377,9 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.updates IS 'rows updated by the 
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.deletes IS 'rows deleted by the stream';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.conflicts IS 'inserts that found a row, updates and deletes that found none, while streaming';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.values_replaced IS 'values that a policy (options zero_date, nul_bytes, invalid_bytes) changed, in copied rows and each time the stream wrote them';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.dead_letters IS 'changes that could not be applied and were kept, see cdc_dead_letters';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.tier IS 'how the stream writes rows: lean (many at a time), executor (one by one: row triggers, deferrable constraints) or sql (foreign tables, views); NULL before its first change';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.collapsed IS 'whether the changes of a batch are reduced to what they come to for each key';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.rows_copied IS 'rows read by the snapshot';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.last_change_at IS 'when the last change was applied';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.stop_position IS 'stopped tables: changes of transactions from here on are not applied; NULL: none are';
@@ -379,6 +408,39 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_snapshot.percent IS 'rows_copied of ro
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_snapshot.bar IS 'the same to look at';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_snapshot.started_at IS 'when the copy began';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_snapshot.finished_at IS 'when the last chunk was there';
+
+CREATE FUNCTION cdc_bridge.stat_dead_letter(OUT pipeline text, OUT dead_letter_id bigint, OUT source_schema text,
+	OUT source_table text, OUT file text, OUT "offset" bigint, OUT gtid text, OUT action bigint, OUT operation text,
+	OUT before jsonb, OUT after jsonb, OUT error text, OUT error_sqlstate text, OUT error_detail text, OUT error_hint text,
+	OUT created_at timestamptz)
+RETURNS SETOF record
+LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 100
+AS 'MODULE_PATHNAME', 'cdc_stat_dead_letter';
+COMMENT ON FUNCTION cdc_bridge.stat_dead_letter() IS 'behind view cdc_dead_letters';
+
+CREATE VIEW @extschema@.cdc_dead_letters WITH (security_barrier) AS
+SELECT s.pipeline, s.dead_letter_id, s.source_schema, s.source_table, s.file, s."offset", s.gtid, s.action, s.operation,
+	s.before, s.after, s.error, s.error_sqlstate, s.error_detail, s.error_hint, s.created_at
+FROM cdc_bridge.stat_dead_letter() AS s;
+COMMENT ON VIEW @extschema@.cdc_dead_letters IS 'changes that could not be applied (option on_error), for the owner of the pipeline';
+GRANT SELECT ON @extschema@.cdc_dead_letters TO PUBLIC;
+
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.pipeline IS 'name of the pipeline';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.dead_letter_id IS 'number of the dead letter';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.source_schema IS 'schema (database) at the source';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.source_table IS 'table at the source';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.file IS 'binary log file of the source transaction';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters."offset" IS 'where the source transaction starts in it';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.gtid IS 'its GTID; NULL when the source writes none';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.action IS 'which change of the transaction it is: 1, 2, ...';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.operation IS 'insert, update or delete';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.before IS 'the row before the change: column -> text, null, or {"hex": bytes}';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.after IS 'the row after the change, likewise';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.error IS 'why it could not be applied';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.error_sqlstate IS 'SQLSTATE of that';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.error_detail IS 'detail of that';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.error_hint IS 'what to do about it';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.created_at IS 'when it was kept';
 
 CREATE FUNCTION cdc_bridge.stat_position(OUT pipeline text, OUT pipeline_id integer, OUT identity text,
 	OUT file text, OUT "offset" bigint, OUT gtids text, OUT committed_at timestamptz, OUT file_created timestamptz)

@@ -2,7 +2,7 @@
  *
  * api_stat.c
  *	  The functions behind pg_stat_cdc_pipeline, pg_stat_cdc_table,
- *	  pg_stat_cdc_snapshot and cdc_bridge.position.
+ *	  pg_stat_cdc_snapshot, cdc_dead_letters and cdc_bridge.position.
  *
  * NOTES
  *	  Each row joins what stands in tables (definition, state, durable position)
@@ -24,6 +24,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
@@ -34,6 +35,7 @@
 PG_FUNCTION_INFO_V1(cdc_stat_pipeline);
 PG_FUNCTION_INFO_V1(cdc_stat_table);
 PG_FUNCTION_INFO_V1(cdc_stat_position);
+PG_FUNCTION_INFO_V1(cdc_stat_dead_letter);
 
 #define BAR_WIDTH 20
 #define ROW_MAX 40
@@ -295,6 +297,9 @@ put_table(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline, const CatalogT
 	put_int64(&row, stat.deletes);
 	put_int64(&row, stat.conflicts);
 	put_int64(&row, stat.values_replaced);
+	put_int64(&row, stat.dead_letters);
+	put_text(&row, stat.tier_is_known ? heap_tier_name(stat.tier) : NULL);
+	put_datum(&row, BoolGetDatum(stat.collapsed), !stat.tier_is_known);
 	put_int64(&row, rows_copied);
 	put_time(&row, stat.last_change_at);
 	put_text(&row, has_stop ? stop : NULL);
@@ -348,6 +353,46 @@ cdc_stat_position(PG_FUNCTION_ARGS)
 		put_time(&row, position->committed_at);
 		put_time(&row, position->position.born == 0 ? 0 : time_t_to_timestamptz((pg_time_t) position->position.born));
 		put_row(rsinfo, &row);
+	}
+	return (Datum) 0;
+}
+
+/* A dead letter holds values of rows: it is for those who may act for the owner, not for whoever may watch. */
+Datum
+cdc_stat_dead_letter(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ListCell   *lc;
+
+	InitMaterializedSRF(fcinfo, 0);
+	foreach(lc, visible_pipelines())
+	{
+		const CatalogPipeline *pipeline = lfirst(lc);
+		ListCell   *lc2;
+
+		if (!has_privs_of_role(GetUserId(), pipeline->owner))
+			continue;
+		foreach(lc2, catalog_dead_letter_list(pipeline->id))
+		{
+			const CatalogDeadLetter *letter = lfirst(lc2);
+			const CatalogTable *table = catalog_table_by_id(pipeline->id, letter->table_id);
+			Row			row = {0};
+
+			CHECK_FOR_INTERRUPTS();
+			put_text(&row, pipeline->name);
+			put_int64(&row, letter->id);
+			put_text(&row, table != NULL ? table->source_schema : NULL);
+			put_text(&row, table != NULL ? table->source_table : NULL);
+			put_position(&row, &letter->position);
+			put_text(&row, letter->gtid_text);
+			put_int64(&row, letter->action);
+			put_text(&row, letter->operation);
+			put_datum(&row, letter->before, letter->before == (Datum) 0);
+			put_datum(&row, letter->after, letter->after == (Datum) 0);
+			put_error(&row, &letter->shown_error);
+			put_time(&row, letter->created_at);
+			put_row(rsinfo, &row);
+		}
 	}
 	return (Datum) 0;
 }

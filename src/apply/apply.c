@@ -50,6 +50,12 @@ int_option(const CatalogPipeline *pipeline, const char *name)
 	return util_option_int(&catalog_pipeline_options, name, catalog_pipeline_option(pipeline, name));
 }
 
+static const char *
+word_option(const CatalogPipeline *pipeline, const char *name)
+{
+	return util_option_text(&catalog_pipeline_options, name, catalog_pipeline_option(pipeline, name));
+}
+
 Apply *
 apply_create(const CatalogPipeline *pipeline, CatalogPositionLog *log,
 			 ApplyPublish publish, void *publish_arg)
@@ -71,6 +77,8 @@ apply_create(const CatalogPipeline *pipeline, CatalogPositionLog *log,
 	apply->max_rows = int_option(pipeline, "batch_max_rows");
 	apply->max_bytes = (int64) int_option(pipeline, "batch_max_kb") * 1024;
 	apply->max_ms = int_option(pipeline, "batch_max_ms");
+	apply->collapse = strcmp(word_option(pipeline, "collapse"), "auto") == 0;
+	apply->keep_dead_letters = strcmp(word_option(pipeline, "on_error"), "dead_letter") == 0;
 	schema_options_read(pipeline, &apply->types);
 	apply->streamed = catalog_position_log_current(log)->position;
 	apply->flushed_at = GetCurrentTimestamp();
@@ -98,6 +106,7 @@ forget_open(Apply *apply)
 		ApplyTable *table = lfirst(lc);
 
 		table->row = NULL;
+		table->batch = NULL;
 		table->any_deleted = false;
 	}
 	list_free(apply->open_tables);
@@ -115,8 +124,11 @@ forget_open(Apply *apply)
 
 	memset(&apply->pending, 0, sizeof(apply->pending));
 	apply->open = false;
+	apply->txns_open = 0;
 	apply->rows = 0;
 	apply->bytes = 0;
+	apply->unwritten_rows = 0;
+	apply->unwritten_bytes = 0;
 }
 
 void
@@ -163,8 +175,10 @@ apply_commit(Apply *apply)
 	{
 		ApplyTable *table = lfirst(lc);
 
+		Assert(apply->unwritten_rows == 0);
 		heap_row_close(table->row);
 		table->row = NULL;
+		table->batch = NULL;
 	}
 	PushActiveSnapshot(GetTransactionSnapshot());
 	catalog_position_log_append(apply->log, &apply->streamed, apply->gtids, apply->ngtids);
@@ -176,6 +190,7 @@ apply_commit(Apply *apply)
 	apply->moved = false;
 	apply->flushed_at = GetCurrentTimestamp();
 	prune_rolled_back(apply);
+	apply_careful_committed(apply);
 
 	apply->stats.transactions += apply->pending.transactions;
 	apply->stats.changes += apply->pending.changes;
@@ -348,6 +363,93 @@ stop_for_error(Apply *apply, ApplyTable *table, const ErrorData *edata)
 	return APPLY_REWIND;
 }
 
+/* Undo everything and let it come again. */
+static ApplyResult
+rewind_all(Apply *apply)
+{
+	CdcPosition at = apply->txn_start;
+
+	undo(apply);
+	record_stops(apply, NIL, &at, true);
+	return APPLY_REWIND;
+}
+
+/*
+ * Catch what a table's write or change threw, in the memory of the change.
+ * Errors that are not the table's own are thrown on.
+ */
+static ErrorData *
+catch_table_error(Apply *apply)
+{
+	ErrorData  *edata;
+
+	MemoryContextSwitchTo(apply->change_cxt);
+	edata = CopyErrorData();
+	if (!heap_error_is_tables_own(edata->sqlerrcode))
+		PG_RE_THROW();
+	FlushErrorState();
+	return edata;
+}
+
+/* ------------------------------------------------------------------------- batches */
+
+static ApplyResult
+on_failed_batch(Apply *apply, ApplyTable *table, const ErrorData *edata)
+{
+	/* a table without a key is written in batches always; this one holds a single source transaction */
+	if (apply->careful)
+		return stop_for_error(apply, table, edata);
+
+	if (edata->sqlerrcode == ERRCODE_UNIQUE_VIOLATION)
+		table->look_first = true;
+	ereport(LOG,
+			(errcode(edata->sqlerrcode),
+			 errmsg("batch of table \"%s.%s\" of pipeline \"%s\" failed, its changes come again one by one: %s",
+					table->schema, table->name, apply->pipeline_name, edata->message)));
+	apply_careful_begin(apply);
+	return rewind_all(apply);
+}
+
+/*
+ * Write what the tables' batches hold. Which change is to blame when that fails
+ * is found out in careful mode.
+ */
+ApplyResult
+apply_write_batches(Apply *apply)
+{
+	volatile ApplyResult result = APPLY_OK;
+
+	if (apply->unwritten_rows == 0)
+		return APPLY_OK;
+
+	PG_TRY();
+	{
+		ListCell   *lc;
+
+		foreach(lc, apply->open_tables)
+		{
+			ApplyTable *table = lfirst(lc);
+
+			apply->current = table;
+			if (table->batch != NULL)
+				apply_batch_write(apply, table);
+		}
+		apply->current = NULL;
+		apply->unwritten_rows = 0;
+		apply->unwritten_bytes = 0;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata = catch_table_error(apply);
+		ApplyTable *table = unconstify(ApplyTable *, apply->current);
+
+		apply->current = NULL;
+		result = on_failed_batch(apply, table, edata);
+	}
+	PG_END_TRY();
+	return result;
+}
+
 /* ------------------------------------------------------------------------- changes */
 
 static void
@@ -388,9 +490,21 @@ wanted_table(Apply *apply, const CdcChange *change)
 	return table;
 }
 
+/* A change cannot be applied: it becomes a suspect, which is guarded when it comes again, or stops its table. */
+static ApplyResult
+on_failed_change(Apply *apply, ApplyTable *table, const ErrorData *edata)
+{
+	/* it is the table that is at fault when not even its description fits; one without a key has no way to go on */
+	if (!apply->keep_dead_letters || table->row == NULL || table->row->target->nkey == 0)
+		return stop_for_error(apply, table, edata);
+	apply_suspect_add(apply);
+	apply_careful_begin(apply);
+	return rewind_all(apply);
+}
+
 /*
  * Apply one change of a table, opening what is not open yet. An error that is
- * the table's own stops it and rewinds; others are thrown.
+ * the table's own is dealt with and rewinds; others are thrown.
  */
 static ApplyResult
 try_change(Apply *apply, ApplyTable *table, const CdcChange *change)
@@ -403,21 +517,20 @@ try_change(Apply *apply, ApplyTable *table, const CdcChange *change)
 		apply_begin(apply);
 		apply_table_match(table, change->table);
 		apply_table_open(apply, table);
-		PushActiveSnapshot(GetTransactionSnapshot());
-		apply_row(apply, table, change);
-		PopActiveSnapshot();
+		if (apply->careful && table->batch == NULL && apply_is_suspect(apply))
+			apply_guarded(apply, table, change);
+		else if (heap_row_needs_snapshot(table->row) || table->batch == NULL)
+		{
+			PushActiveSnapshot(GetTransactionSnapshot());
+			apply_row(apply, table, change);
+			PopActiveSnapshot();
+		}
+		else
+			apply_row(apply, table, change);
 	}
 	PG_CATCH();
 	{
-		ErrorData  *edata;
-
-		MemoryContextSwitchTo(apply->change_cxt);
-		edata = CopyErrorData();
-		if (!heap_error_is_tables_own(edata->sqlerrcode))
-			PG_RE_THROW();
-		FlushErrorState();
-		apply->current = NULL;
-		result = stop_for_error(apply, table, edata);
+		result = on_failed_change(apply, table, catch_table_error(apply));
 	}
 	PG_END_TRY();
 	apply->current = NULL;
@@ -444,6 +557,14 @@ on_change(Apply *apply, const CdcChange *change)
 	apply->bytes += change->bytes;
 	apply->pending.changes++;
 	apply->pending.bytes += change->bytes;
+	if (table->batch == NULL)
+		return APPLY_OK;
+
+	/* one source transaction may be of any size: its batches are written as they fill */
+	apply->unwritten_rows++;
+	apply->unwritten_bytes += change->bytes;
+	if (apply->unwritten_rows >= apply->max_rows || apply->unwritten_bytes >= apply->max_bytes)
+		return apply_write_batches(apply);
 	return APPLY_OK;
 }
 
@@ -472,6 +593,7 @@ on_begin(Apply *apply, const CdcEvent *event)
 
 	apply->in_txn = true;
 	apply->txn_no++;
+	apply->txns_open++;
 	apply->txn_start = event->position;
 	apply->txn_gtid = event->gtid;
 	apply->txn_action = 0;
@@ -516,6 +638,7 @@ finish_txn(Apply *apply, const CdcEvent *event, bool counts)
 	apply->in_txn = false;
 	apply->passing_over = false;
 	apply->txn_changes = 0;
+	apply_careful_txn_done(apply);
 	advance(apply, &event->position);
 	if (counts)
 	{
@@ -527,24 +650,13 @@ finish_txn(Apply *apply, const CdcEvent *event, bool counts)
 	}
 }
 
-/* Undo everything and let it come again, with a transaction's start noted or no longer noted. */
-static ApplyResult
-rewind_txn(Apply *apply)
-{
-	CdcPosition start = apply->txn_start;
-
-	undo(apply);
-	record_stops(apply, NIL, &start, true);
-	return APPLY_REWIND;
-}
-
 /* It was undone the first time it came, and now it counts: all the better that it can come again. */
 static ApplyResult
 rewind_passed_over(Apply *apply)
 {
 	list_free_deep(apply->rolled_back);
 	apply->rolled_back = NIL;
-	return rewind_txn(apply);
+	return rewind_all(apply);
 }
 
 static ApplyResult
@@ -572,7 +684,7 @@ on_rollback(Apply *apply, const CdcEvent *event)
 		*start = apply->txn_start;
 		apply->rolled_back = lappend(apply->rolled_back, start);
 		MemoryContextSwitchTo(old);
-		return rewind_txn(apply);
+		return rewind_all(apply);
 	}
 	finish_txn(apply, event, false);
 	return APPLY_OK;
@@ -626,7 +738,10 @@ on_statement(Apply *apply, const CdcEvent *event)
 {
 	ApplyResult result = APPLY_OK;
 
+	/* what came before it is settled first */
 	if (!apply->passing_over)
+		result = apply_write_batches(apply);
+	if (result == APPLY_OK && !apply->passing_over)
 		result = apply_statement(apply, event);
 	if (result == APPLY_OK && !apply->in_txn)
 	{
@@ -640,20 +755,34 @@ on_statement(Apply *apply, const CdcEvent *event)
 	return result;
 }
 
-ApplyResult
-apply_event(Apply *apply, CdcEvent *event)
+/* Begin and end of what is done in the memory of one change, with an error context. */
+static MemoryContext
+enter(Apply *apply, ErrorContextCallback *frame)
 {
 	MemoryContext caller = MemoryContextSwitchTo(apply->change_cxt);
-	ErrorContextCallback frame = {
-		.previous = error_context_stack,
-		.callback = apply_error_context,
-		.arg = apply,
-	};
-	ApplyResult result = APPLY_OK;
 
 	MemoryContextReset(apply->change_cxt);
 	cdc_arena_reset(&apply->arena);
-	error_context_stack = &frame;
+	frame->previous = error_context_stack;
+	frame->callback = apply_error_context;
+	frame->arg = apply;
+	error_context_stack = frame;
+	return caller;
+}
+
+static void
+leave(const ErrorContextCallback *frame, MemoryContext caller)
+{
+	error_context_stack = frame->previous;
+	MemoryContextSwitchTo(caller);
+}
+
+ApplyResult
+apply_event(Apply *apply, CdcEvent *event)
+{
+	ErrorContextCallback frame;
+	MemoryContext caller = enter(apply, &frame);
+	ApplyResult result = APPLY_OK;
 
 	switch (event->kind)
 	{
@@ -681,8 +810,7 @@ apply_event(Apply *apply, CdcEvent *event)
 			break;
 	}
 
-	error_context_stack = frame.previous;
-	MemoryContextSwitchTo(caller);
+	leave(&frame, caller);
 	return result;
 }
 
@@ -695,6 +823,8 @@ apply_flush_due(Apply *apply)
 
 	if (apply->in_txn || (!apply->open && !apply->moved))
 		return false;
+	if (apply->careful)
+		return true;
 	if (apply->rows >= apply->max_rows || apply->bytes >= apply->max_bytes ||
 		apply->ngtids >= MAX_PENDING_GTIDS)
 		return true;
@@ -712,16 +842,27 @@ has_left_file(const Apply *apply)
 	return strcmp(apply_durable(apply)->position.file, apply->streamed.file) != 0;
 }
 
-void
+ApplyResult
 apply_flush(Apply *apply, bool force)
 {
+	ErrorContextCallback frame;
+	MemoryContext caller;
+	ApplyResult result;
+
 	if (apply->in_txn)
-		return;
-	if (apply->open ||
-		(apply->moved &&
-		 (force || has_left_file(apply) || apply->ngtids >= MAX_PENDING_GTIDS ||
-		  TimestampDifferenceExceeds(apply->flushed_at, GetCurrentTimestamp(), IDLE_FLUSH_MS))))
+		return APPLY_OK;
+	if (!apply->open &&
+		!(apply->moved &&
+		  (force || has_left_file(apply) || apply->ngtids >= MAX_PENDING_GTIDS ||
+		   TimestampDifferenceExceeds(apply->flushed_at, GetCurrentTimestamp(), IDLE_FLUSH_MS))))
+		return APPLY_OK;
+
+	caller = enter(apply, &frame);
+	result = apply_write_batches(apply);
+	if (result == APPLY_OK)
 		apply_commit(apply);
+	leave(&frame, caller);
+	return result;
 }
 
 void

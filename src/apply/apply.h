@@ -11,7 +11,12 @@
  *	  closed by apply_flush, which the caller calls when apply_flush_due says so
  *	  or when the source has nothing more right now.
  *
- *	  What cannot be applied stops its table at the start of the source
+ *	  Changes of a table are collected and written together (apply_batch.c), at
+ *	  the latest before the commit. When writing fails the PostgreSQL transaction
+ *	  is undone and the same stretch comes again in careful mode, change by change,
+ *	  which finds the change that is to blame (apply_careful.c).
+ *
+ *	  What cannot be applied becomes a dead letter, if the pipeline wants that. Else it stops its table at the start of the source
  *	  transaction in question: the whole PostgreSQL transaction is undone, the
  *	  stop is recorded in a transaction of its own, and apply_event returns
  *	  APPLY_REWIND: the caller opens the source again at apply_durable. The next
@@ -31,6 +36,7 @@
 
 #include "catalog/catalog.h"
 #include "core/event.h"
+#include "heap/heap_target.h"
 
 typedef struct Apply Apply;
 
@@ -41,6 +47,9 @@ typedef struct ApplyTableStats
 	int64		deletes;
 	int64		conflicts;		/* insert found a row, update or delete found none (only counted when streaming) */
 	int64		values_replaced;	/* by a policy */
+	int64		dead_letters;	/* changes that could not be applied and were kept */
+	HeapTier	tier;			/* how rows are written */
+	bool		is_collapsed;
 } ApplyTableStats;
 
 typedef struct ApplyStats
@@ -78,7 +87,7 @@ extern bool apply_flush_due(Apply *apply);
  * inside a source transaction. A position that moved without changes is written
  * once a second, at once when it moved into another file of the log, or when force is set (hand-over waits for it, shutdown).
  */
-extern void apply_flush(Apply *apply, bool force);
+extern ApplyResult apply_flush(Apply *apply, bool force);
 
 /* Position that is durable; where the stream has come to, durable or not. */
 extern const CatalogPosition *apply_durable(const Apply *apply);

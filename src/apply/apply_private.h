@@ -21,6 +21,8 @@
 #include "apply/apply.h"
 #include "heap/heap_row.h"
 
+typedef struct ApplyBatch ApplyBatch;
+
 /* One table of the pipeline. */
 typedef struct ApplyTable
 {
@@ -41,8 +43,10 @@ typedef struct ApplyTable
 
 	/* in the open PostgreSQL transaction */
 	HeapRow    *row;			/* NULL: not opened yet */
+	ApplyBatch *batch;			/* NULL: changes are written one by one */
 	bool		any_deleted;	/* snapshot_deleted may have rows */
 
+	bool		look_first;		/* an insert found a row once: batches look before they insert */
 	uint64		touched;		/* number of the source transaction that last changed it here */
 	ApplyTableStats delta;		/* since the last flush */
 	bool		in_dirty;		/* is in Apply.dirty */
@@ -63,6 +67,8 @@ struct Apply
 	int64		max_rows;
 	int64		max_bytes;
 	int			max_ms;
+	bool		collapse;
+	bool		keep_dead_letters;	/* a change that cannot be applied is kept; else it stops its table */
 	SchemaTypeOptions types;
 
 	/* tables */
@@ -91,8 +97,17 @@ struct Apply
 	int64		txn_action;		/* number of its current change */
 	int64		txn_changes;	/* changes of it that were applied */
 
+	/* careful mode, apply_careful.c */
+	bool		careful;
+	int64		careful_left;	/* source transactions that are still read in it */
+	List	   *suspects;		/* of ApplySuspect: changes that failed */
+	bool		all_suspect;	/* too many failed: each is guarded */
+
 	/* the open PostgreSQL transaction */
 	bool		open;
+	int64		txns_open;		/* source transactions that began since the last commit */
+	int64		unwritten_rows; /* changes in batches */
+	int64		unwritten_bytes;
 	TimestampTz opened_at;
 	int64		rows;
 	int64		bytes;
@@ -137,7 +152,17 @@ extern ApplyStop *apply_stop_make(ApplyTable *table, int sqlstate, char *message
 /* A sentence on what the target of a table that is going to stop holds. */
 extern const char *apply_what_target_holds(const ApplyTable *table);
 
+/* Write what batches hold into the open transaction. */
+extern ApplyResult apply_write_batches(Apply *apply);
+
 /* ---- apply_table.c ---- */
+
+/* Are chunks of the table still being copied, or may they be? */
+static inline bool
+apply_table_is_copying(const ApplyTable *table)
+{
+	return table->state == CATALOG_TABLE_SNAPSHOT || table->state == CATALOG_TABLE_CATCHUP;
+}
 
 extern void apply_tables_init(Apply *apply);
 extern void apply_tables_load(Apply *apply);	/* outside a transaction */
@@ -155,10 +180,43 @@ extern void apply_table_match(ApplyTable *table, CdcTableDef *event);
 /* Open the target in the open transaction, with the locks that its state asks for. */
 extern void apply_table_open(Apply *apply, ApplyTable *table);
 extern void apply_table_count(Apply *apply, ApplyTable *table, CdcChangeOp op);
+extern void apply_table_count_dead_letter(Apply *apply, ApplyTable *table);
 
 /* ---- apply_row.c ---- */
 
 extern void apply_row(Apply *apply, ApplyTable *table, const CdcChange *change);
+
+/* ---- apply_batch.c ---- */
+
+/* A batch for an open target of the lean tier; lives as long as that. */
+extern ApplyBatch *apply_batch_create(HeapTarget *target);
+
+/* Take in the change that stands in the target's slots. */
+extern void apply_batch_add(ApplyTable *table, CdcChangeOp op);
+
+/* Write all of it, and leave it empty. */
+extern void apply_batch_write(Apply *apply, ApplyTable *table);
+
+/* ---- apply_careful.c ---- */
+
+/* Go through what is not committed again, change by change. The caller undoes and rewinds. */
+extern void apply_careful_begin(Apply *apply);
+
+/* A source transaction ended; everything up to here was committed. */
+extern void apply_careful_txn_done(Apply *apply);
+extern void apply_careful_committed(Apply *apply);
+
+/* Note that the current change failed; is it noted? */
+extern void apply_suspect_add(Apply *apply);
+extern bool apply_is_suspect(const Apply *apply);
+
+/* Apply a change in a subtransaction; when it fails by its table's own fault it becomes a dead letter. */
+extern void apply_guarded(Apply *apply, ApplyTable *table, const CdcChange *change);
+
+/* ---- apply_dead_letter.c ---- */
+
+extern void apply_dead_letter(Apply *apply, ApplyTable *table, const CdcChange *change,
+							  const UtilErrorInfo *error);
 
 /* ---- apply_statement.c ---- */
 

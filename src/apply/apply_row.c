@@ -1,9 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * apply_row.c
- *	  One change -> the row of the target.
+ *	  One change -> the row of the target, in a batch or at once.
  *
  * NOTES
+ *	  What is told here of writing at once holds for batches too (apply_batch.c),
+ *	  which only do it later and for many rows.
+ *
  *	  While a table is being copied (SNAPSHOT, CATCHUP) every change is "the row
  *	  is now so" or "the row is gone", whatever is there: chunks bring rows in
  *	  any order beside the stream. A key that the stream removed or left goes
@@ -77,6 +80,24 @@ fill_new(Apply *apply, const ApplyTable *table, const CdcChange *change)
 	}
 }
 
+/* The whole row before the change -> target->search, where there is no key. */
+static void
+fill_old_row(Apply *apply, const ApplyTable *table, const CdcChange *change)
+{
+	HeapRow    *row = table->row;
+
+	heap_target_clear(row->target->search);
+	for (int i = 0; i < row->table->ncolumns; i++)
+	{
+		CdcCell		cell;
+
+		if (row->table->columns[i].attnum <= 0)
+			continue;
+		read_cell(apply, table, change, change->before, i, &cell);
+		heap_row_set_old(row, i, &cell);
+	}
+}
+
 /* The key before the change -> target->search. */
 static void
 fill_old_key(Apply *apply, const ApplyTable *table, const CdcChange *change)
@@ -89,14 +110,8 @@ fill_old_key(Apply *apply, const ApplyTable *table, const CdcChange *change)
 		CdcCell		cell;
 
 		read_cell(apply, table, change, change->before, row->table->key[i], &cell);
-		heap_row_set_key(row, row->table->key[i], &cell);
+		heap_row_set_old(row, row->table->key[i], &cell);
 	}
-}
-
-static bool
-is_copying(const ApplyTable *table)
-{
-	return table->state == CATALOG_TABLE_SNAPSHOT || table->state == CATALOG_TABLE_CATCHUP;
 }
 
 /* Make the row of slot be there. expect_row: it should be there already. */
@@ -113,7 +128,7 @@ put_row(Apply *apply, ApplyTable *table, bool expect_row)
 	else
 		heap_target_insert(target);
 
-	if (!is_copying(table))
+	if (!apply_table_is_copying(table))
 		table->delta.conflicts += found != expect_row;
 	else if (table->any_deleted)
 		catalog_deleted_remove(apply->pipeline_id, table->table_id,
@@ -130,7 +145,7 @@ remove_row(Apply *apply, ApplyTable *table)
 	if (found)
 		heap_target_delete(target);
 
-	if (!is_copying(table))
+	if (!apply_table_is_copying(table))
 		table->delta.conflicts += !found;
 	else
 	{
@@ -140,20 +155,17 @@ remove_row(Apply *apply, ApplyTable *table)
 	}
 }
 
-/* Apply one change to an open table. */
-void
-apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
+/* Write one change at once. */
+static void
+write_change(Apply *apply, ApplyTable *table, CdcChangeOp op)
 {
-	switch (change->op)
+	switch (op)
 	{
 		case CDC_INSERT:
-			fill_new(apply, table, change);
 			put_row(apply, table, false);
 			break;
 
 		case CDC_UPDATE:
-			fill_new(apply, table, change);
-			fill_old_key(apply, table, change);
 			if (heap_row_same_key(table->row))
 				put_row(apply, table, true);
 			else
@@ -164,9 +176,29 @@ apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
 			break;
 
 		case CDC_DELETE:
-			fill_old_key(apply, table, change);
 			remove_row(apply, table);
 			break;
 	}
+}
+
+/* Apply one change to an open table: into its batch when it has one, else at once. */
+void
+apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
+{
+	if (change->op != CDC_DELETE)
+		fill_new(apply, table, change);
+	if (change->op != CDC_INSERT && table->row->target->nkey == 0)
+		fill_old_row(apply, table, change);
+	else if (change->op != CDC_INSERT)
+		fill_old_key(apply, table, change);
+
+	if (table->batch != NULL)
+	{
+		if (change->op != CDC_DELETE)
+			heap_target_check_not_null(table->row->target);
+		apply_batch_add(table, change->op);
+	}
+	else
+		write_change(apply, table, change->op);
 	apply_table_count(apply, table, change->op);
 }

@@ -259,11 +259,30 @@ apply_table_open(Apply *apply, ApplyTable *table)
 
 	PushActiveSnapshot(GetTransactionSnapshot());
 	table->row = heap_row_open(table->target, table->def, &apply->types.policies);
+	if (table->row->target->nkey == 0 ||
+		(!apply->careful && apply->collapse && table->row->target->tier != HEAP_TIER_EXECUTOR))
+		table->batch = apply_batch_create(table->row->target);
 	PopActiveSnapshot();
 
 	old = MemoryContextSwitchTo(apply->cxt);
 	apply->open_tables = lappend(apply->open_tables, table);
 	MemoryContextSwitchTo(old);
+}
+
+/* The table has something to tell after the next flush. */
+static void
+mark_dirty(Apply *apply, ApplyTable *table)
+{
+	MemoryContext old;
+
+	if (table->in_dirty)
+		return;
+	old = MemoryContextSwitchTo(apply->cxt);
+	apply->dirty = lappend(apply->dirty, table);
+	MemoryContextSwitchTo(old);
+	table->in_dirty = true;
+	table->delta.tier = table->row->target->tier;
+	table->delta.is_collapsed = apply->collapse && table->delta.tier != HEAP_TIER_EXECUTOR;
 }
 
 void
@@ -282,14 +301,14 @@ apply_table_count(Apply *apply, ApplyTable *table, CdcChangeOp op)
 			break;
 	}
 	table->delta.values_replaced += heap_row_take_replaced(table->row);
-	if (!table->in_dirty)
-	{
-		MemoryContext old = MemoryContextSwitchTo(apply->cxt);
+	mark_dirty(apply, table);
+}
 
-		apply->dirty = lappend(apply->dirty, table);
-		table->in_dirty = true;
-		MemoryContextSwitchTo(old);
-	}
+void
+apply_table_count_dead_letter(Apply *apply, ApplyTable *table)
+{
+	table->delta.dead_letters++;
+	mark_dirty(apply, table);
 }
 
 void

@@ -192,6 +192,29 @@ extern void catalog_deleted_add(int32 pipeline_id, int32 table_id, bytea *key);	
 extern void catalog_deleted_remove(int32 pipeline_id, int32 table_id, bytea *key);	/* no-op when not there */
 extern bool catalog_deleted_any(int32 pipeline_id, int32 table_id);
 
+/* ---- dead letters ---- */
+
+/* A change that could not be applied. */
+typedef struct CatalogDeadLetter
+{
+	int32		pipeline_id;
+	int64		id;				/* given by _insert */
+	int32		table_id;
+	CdcPosition position;		/* start of its source transaction */
+	CdcGtid		gtid;			/* for _insert */
+	char	   *gtid_text;		/* from _list; NULL: none */
+	int64		action;			/* number of the change in its transaction: 1, 2, ... */
+	const char *operation;		/* "insert", "update", "delete" */
+	Datum		before;			/* jsonb: column -> value; 0: none */
+	Datum		after;
+	UtilErrorInfo error;		/* for _insert */
+	CatalogError shown_error;	/* from _list */
+	TimestampTz created_at;
+} CatalogDeadLetter;
+
+extern void catalog_dead_letter_insert(const CatalogDeadLetter *letter);
+extern List *catalog_dead_letter_list(int32 pipeline_id);	/* by id */
+
 /* ---- prepared XA transactions ---- */
 
 extern void catalog_prepared_add(int32 pipeline_id, const char *xid, const CdcPosition *position);

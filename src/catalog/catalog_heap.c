@@ -25,6 +25,7 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_namespace.h"
 #include "commands/extension.h"
+#include "commands/sequence.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -52,6 +53,7 @@ static const RelationName relation_names[CATALOG_RELATIONS] = {
 	[CATALOG_REL_SNAPSHOT_CHUNK] = {"snapshot_chunk", "snapshot_chunk_pkey"},
 	[CATALOG_REL_SNAPSHOT_DELETED] = {"snapshot_deleted", "snapshot_deleted_pkey"},
 	[CATALOG_REL_PREPARED_XID] = {"prepared_xid", "prepared_xid_pkey"},
+	[CATALOG_REL_DEAD_LETTER] = {"dead_letter", "dead_letter_pkey"},
 	[CATALOG_REL_VERIFY_REQUEST] = {"verify_request", "verify_request_pkey"},
 	[CATALOG_REL_VERIFY_TABLE] = {"verify_table", "verify_table_pkey"},
 	[CATALOG_REL_VERIFY_DIFFERENCE] = {"verify_difference", "verify_difference_pkey"}
@@ -388,4 +390,18 @@ catalog_get_error(HeapTuple tuple, TupleDesc desc, int first_attnum, CatalogErro
 	error->sqlstate = catalog_get_text(tuple, desc, first_attnum + 1);
 	error->detail = catalog_get_text(tuple, desc, first_attnum + 2);
 	error->hint = catalog_get_text(tuple, desc, first_attnum + 3);
+}
+
+/*
+ * Take the next number of one of our sequences. The worker of nextval() that
+ * checks no rights, since the caller has none on the sequence.
+ */
+int64
+catalog_next_id(const char *sequence)
+{
+	Oid			relid = get_relname_relid(sequence, catalog_namespace_oid());
+
+	if (!OidIsValid(relid))
+		elog(ERROR, "sequence cdc_bridge.%s is missing", sequence);
+	return nextval_internal(relid, false);
 }

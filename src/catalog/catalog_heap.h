@@ -34,12 +34,13 @@ typedef enum CatalogRelation
 	CATALOG_REL_SNAPSHOT_CHUNK,
 	CATALOG_REL_SNAPSHOT_DELETED,
 	CATALOG_REL_PREPARED_XID,
+	CATALOG_REL_DEAD_LETTER,
 	CATALOG_REL_VERIFY_REQUEST,
 	CATALOG_REL_VERIFY_TABLE,
 	CATALOG_REL_VERIFY_DIFFERENCE
 } CatalogRelation;
 
-#define CATALOG_RELATIONS 10
+#define CATALOG_RELATIONS 11
 
 /* Column numbers, as in the install script. */
 enum
@@ -141,6 +142,26 @@ enum
 
 enum
 {
+	Anum_dead_letter_pipeline_id = 1,
+	Anum_dead_letter_id,
+	Anum_dead_letter_table_id,
+	Anum_dead_letter_file,
+	Anum_dead_letter_offset,
+	Anum_dead_letter_gtid,
+	Anum_dead_letter_action,
+	Anum_dead_letter_operation,
+	Anum_dead_letter_before,
+	Anum_dead_letter_after,
+	Anum_dead_letter_error,
+	Anum_dead_letter_error_sqlstate,
+	Anum_dead_letter_error_detail,
+	Anum_dead_letter_error_hint,
+	Anum_dead_letter_created_at,
+	Natts_dead_letter = Anum_dead_letter_created_at
+};
+
+enum
+{
 	Anum_verify_request_pipeline_id = 1,
 	Anum_verify_request_request,
 	Anum_verify_request_tables,
@@ -194,6 +215,9 @@ enum
 	Anum_verify_difference_columns,
 	Natts_verify_difference = Anum_verify_difference_columns
 };
+
+/* Next number of a sequence in schema cdc_bridge. */
+extern int64 catalog_next_id(const char *sequence);
 
 /* OID of the table; throws when the extension is not in this database. */
 extern Oid	catalog_relation_oid(CatalogRelation which);

@@ -15,6 +15,8 @@
 #include "catalog/catalog.h"
 #include "compat/pg_compat.h"
 
+static const char *const collapse_values[] = {"auto", "off", NULL};
+static const char *const on_error_values[] = {"stop_table", "dead_letter", NULL};
 static const char *const zero_date_values[] = {"error", "null", "epoch", "infinity", NULL};
 static const char *const nul_bytes_values[] = {"error", "strip", "replace", NULL};
 static const char *const invalid_bytes_values[] = {"error", "replace", NULL};
@@ -26,10 +28,14 @@ static const UtilOption option_list[] = {
 	.description = "commit at the latest after this time; 0 commits every source transaction by itself"},
 	{.name = "batch_max_rows",.type = UTIL_OPTION_INT,.default_text = "10000",.min = 1,.max = 1000000,.unit = "rows",
 	.description = "commit when so many changes have been applied; a source transaction is never split"},
+	{.name = "collapse",.type = UTIL_OPTION_ENUM,.default_text = "auto",.values = collapse_values,
+	.description = "write only what the changes of a batch come to for each key; off writes each change, in order, by itself"},
 	{.name = "invalid_bytes",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = invalid_bytes_values,
 	.description = "bytes that are not valid in their column's character set: stop the table, or put U+FFFD for them"},
 	{.name = "nul_bytes",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = nul_bytes_values,
 	.description = "NUL characters in text and in JSON for jsonb: stop the table, leave them out, or put U+FFFD for them"},
+	{.name = "on_error",.type = UTIL_OPTION_ENUM,.default_text = "stop_table",.values = on_error_values,
+	.description = "a change that cannot be applied: stop its table, or keep it in cdc_dead_letters and go on"},
 	{.name = "snapshot_chunk_rows",.type = UTIL_OPTION_INT,.default_text = "20000",.min = 1,.max = 1000000,.unit = "rows",
 	.description = "rows that the initial copy, and a comparison, reads at a time"},
 	{.name = "tinyint1_as_boolean",.type = UTIL_OPTION_BOOL,.default_text = "false",

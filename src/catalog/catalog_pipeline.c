@@ -20,7 +20,6 @@
 #include "access/table.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
-#include "commands/sequence.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -189,20 +188,6 @@ catalog_pipeline_list(void)
 	return result;
 }
 
-/*
- * Take the number of a new pipeline. The worker of nextval() that checks no
- * rights, since the caller has none on the sequence.
- */
-static int32
-next_pipeline_id(void)
-{
-	Oid			sequence = get_relname_relid("pipeline_id_seq", catalog_namespace_oid());
-
-	if (!OidIsValid(sequence))
-		elog(ERROR, "sequence cdc_bridge.pipeline_id_seq is missing");
-	return (int32) nextval_internal(sequence, false);
-}
-
 static void
 insert_state_row(int32 pipeline_id, bool enabled)
 {
@@ -234,7 +219,7 @@ catalog_pipeline_insert(const CatalogPipeline *pipeline)
 {
 	Datum		values[Natts_pipeline] = {0};
 	bool		nulls[Natts_pipeline] = {0};
-	int32		id = next_pipeline_id();
+	int32		id = (int32) catalog_next_id("pipeline_id_seq");
 	Relation	rel;
 
 	values[Anum_pipeline_id - 1] = Int32GetDatum(id);
@@ -264,6 +249,7 @@ catalog_pipeline_delete(const CatalogPipeline *pipeline)
 	int32		id = pipeline->id;
 
 	catalog_lock_state(id);
+	catalog_delete_rows(CATALOG_REL_DEAD_LETTER, 1, &id);
 	catalog_verify_delete(id);
 	catalog_delete_rows(CATALOG_REL_PREPARED_XID, 1, &id);
 	catalog_delete_rows(CATALOG_REL_SNAPSHOT_DELETED, 1, &id);

@@ -11,7 +11,6 @@
 #include "access/stratnum.h"
 #include "access/table.h"
 #include "catalog/pg_type.h"
-#include "commands/sequence.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -141,17 +140,6 @@ verify_from_tuple(HeapTuple tuple, TupleDesc desc)
 	return verify;
 }
 
-/* As for pipelines: nextval() without its check of rights. */
-static int64
-next_request(void)
-{
-	Oid			sequence = get_relname_relid("verify_request_seq", catalog_namespace_oid());
-
-	if (!OidIsValid(sequence))
-		elog(ERROR, "sequence cdc_bridge.verify_request_seq is missing");
-	return nextval_internal(sequence, false);
-}
-
 void
 catalog_verify_insert(CatalogVerify *verify)
 {
@@ -159,7 +147,7 @@ catalog_verify_insert(CatalogVerify *verify)
 	bool		nulls[Natts_verify_request];
 	Relation	rel;
 
-	verify->request = next_request();
+	verify->request = catalog_next_id("verify_request_seq");
 	verify->state = CATALOG_VERIFY_QUEUED;
 	verify->requested_at = GetCurrentTimestamp();
 

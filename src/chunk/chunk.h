@@ -42,8 +42,13 @@ extern char *chunk_skip_query(const CdcTableDef *def, const int *key, int nkey, 
 
 /*
  * Bytes of a target row's key, palloc'd bytea: equal keys of one table have
- * equal bytes, different keys different ones. slot holds the key columns.
+ * equal bytes, different keys different ones. slot holds the key columns. In a
+ * keyless target the whole row is the key, nulls included.
  */
 extern bytea *chunk_key_bytes(HeapTarget *target, TupleTableSlot *slot);
+
+/* The bytes with a number behind them, resp. without it again (*number receives it): to count equal rows. */
+extern bytea *chunk_key_number(const bytea *key, uint32 number);
+extern bytea *chunk_key_unnumber(const bytea *numbered, uint32 *number);
 
 #endif							/* CDC_CHUNK_H */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * chunk_key.c
- *	  The bytes of a target row's key.
+ *	  The bytes of a target row's key, or of a whole row where there is no key.
  *
  * NOTES
  *	  What snapshot_deleted stores must come out the same in every process and
@@ -44,42 +44,64 @@ typedef enum KeyPartForm
 
 typedef struct KeyPart
 {
+	AttrNumber	attnum;
 	KeyPartForm form;
 	FmgrInfo	function;
 } KeyPart;
 
-/* Look up once per open target how its key columns are written. */
-static KeyPart *
+/* What a target's rows are told apart by. */
+typedef struct KeyParts
+{
+	int			n;
+	KeyPart    *parts;
+} KeyParts;
+
+/* Length of a part that is null; only without a key. */
+#define NULL_LENGTH PG_UINT32_MAX
+
+/* How one column is written. */
+static void
+init_part(KeyPart *part, TupleDesc desc, AttrNumber attnum, MemoryContext cxt)
+{
+	Oid			type = getBaseType(TupleDescAttr(desc, attnum - 1)->atttypid);
+	HeapTuple	tuple;
+	Form_pg_type form;
+
+	part->attnum = attnum;
+	if (type == TEXTOID || type == VARCHAROID || type == BPCHAROID || type == BYTEAOID)
+	{
+		part->form = KEY_PART_VARLENA;
+		return;
+	}
+
+	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for type %u", type);
+	form = (Form_pg_type) GETSTRUCT(tuple);
+	part->form = OidIsValid(form->typsend) ? KEY_PART_SEND : KEY_PART_TEXT;
+	fmgr_info_cxt(part->form == KEY_PART_SEND ? form->typsend : form->typoutput, &part->function, cxt);
+	ReleaseSysCache(tuple);
+}
+
+/* Look up once per open target how the columns of its key, or all that the source has, are written. */
+static KeyParts *
 key_parts(HeapTarget *target)
 {
 	MemoryContext cxt = target->estate->es_query_cxt;
 	TupleDesc	desc = RelationGetDescr(target->rel);
-	KeyPart    *parts;
+	KeyParts   *parts;
 
 	if (target->key_bytes != NULL)
 		return target->key_bytes;
 
-	parts = MemoryContextAllocZero(cxt, sizeof(KeyPart) * target->nkey);
+	parts = MemoryContextAllocZero(cxt, sizeof(KeyParts));
+	parts->parts = MemoryContextAllocZero(cxt, sizeof(KeyPart) * Max(target->nkey, desc->natts));
 	for (int i = 0; i < target->nkey; i++)
+		init_part(&parts->parts[parts->n++], desc, target->key_attnums[i], cxt);
+	for (int i = 0; i < desc->natts && target->nkey == 0; i++)
 	{
-		Oid			type = getBaseType(TupleDescAttr(desc, target->key_attnums[i] - 1)->atttypid);
-		HeapTuple	tuple;
-		Form_pg_type form;
-
-		if (type == TEXTOID || type == VARCHAROID || type == BPCHAROID || type == BYTEAOID)
-		{
-			parts[i].form = KEY_PART_VARLENA;
-			continue;
-		}
-
-		tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
-		if (!HeapTupleIsValid(tuple))
-			elog(ERROR, "cache lookup failed for type %u", type);
-		form = (Form_pg_type) GETSTRUCT(tuple);
-		parts[i].form = OidIsValid(form->typsend) ? KEY_PART_SEND : KEY_PART_TEXT;
-		fmgr_info_cxt(parts[i].form == KEY_PART_SEND ? form->typsend : form->typoutput,
-					  &parts[i].function, cxt);
-		ReleaseSysCache(tuple);
+		if (!TupleDescAttr(desc, i)->attisdropped && (target->given == NULL || target->given[i]))
+			init_part(&parts->parts[parts->n++], desc, i + 1, cxt);
 	}
 	target->key_bytes = parts;
 	return parts;
@@ -104,7 +126,7 @@ digest(const uint8 *data, size_t len, uint8 *out)
 bytea *
 chunk_key_bytes(HeapTarget *target, TupleTableSlot *slot)
 {
-	KeyPart    *parts = key_parts(target);
+	KeyParts   *parts = key_parts(target);
 	StringInfoData buf;
 	bytea	   *result;
 
@@ -112,28 +134,35 @@ chunk_key_bytes(HeapTarget *target, TupleTableSlot *slot)
 	appendStringInfoSpaces(&buf, VARHDRSZ);
 	appendStringInfoChar(&buf, KEY_FORM_PLAIN);
 
-	for (int i = 0; i < target->nkey; i++)
+	for (int i = 0; i < parts->n; i++)
 	{
+		KeyPart    *part = &parts->parts[i];
 		bool		isnull;
-		Datum		value = slot_getattr(slot, target->key_attnums[i], &isnull);
+		Datum		value = slot_getattr(slot, part->attnum, &isnull);
 		const char *data;
 		uint32		len;
 		uint32		len_be;
 
+		if (isnull && target->nkey == 0)
+		{
+			len_be = NULL_LENGTH;
+			appendBinaryStringInfo(&buf, (const char *) &len_be, sizeof(len_be));
+			continue;
+		}
 		if (isnull)
 			ereport(ERROR,
 					(errcode(ERRCODE_NOT_NULL_VIOLATION),
 					 errmsg("null value in the key of table \"%s\"", RelationGetRelationName(target->rel))));
 
-		if (parts[i].form == KEY_PART_TEXT)
+		if (part->form == KEY_PART_TEXT)
 		{
-			data = OutputFunctionCall(&parts[i].function, value);
+			data = OutputFunctionCall(&part->function, value);
 			len = strlen(data);
 		}
 		else
 		{
-			const struct varlena *bytes = parts[i].form == KEY_PART_SEND
-				? SendFunctionCall(&parts[i].function, value)
+			const struct varlena *bytes = part->form == KEY_PART_SEND
+				? SendFunctionCall(&part->function, value)
 				: pg_detoast_datum_packed((struct varlena *) DatumGetPointer(value));
 
 			data = VARDATA_ANY(bytes);
@@ -158,5 +187,32 @@ chunk_key_bytes(HeapTarget *target, TupleTableSlot *slot)
 
 	result = (bytea *) buf.data;
 	SET_VARSIZE(result, buf.len);
+	return result;
+}
+
+bytea *
+chunk_key_number(const bytea *key, uint32 number)
+{
+	Size		size = VARSIZE(key);
+	bytea	   *result = palloc(size + sizeof(uint32));
+	uint32		number_be = pg_hton32(number);
+
+	memcpy(result, key, size);
+	memcpy((char *) result + size, &number_be, sizeof(uint32));
+	SET_VARSIZE(result, size + sizeof(uint32));
+	return result;
+}
+
+bytea *
+chunk_key_unnumber(const bytea *numbered, uint32 *number)
+{
+	Size		size = VARSIZE(numbered) - sizeof(uint32);
+	bytea	   *result = palloc(size);
+	uint32		number_be;
+
+	memcpy(result, numbered, size);
+	SET_VARSIZE(result, size);
+	memcpy(&number_be, (const char *) numbered + size, sizeof(uint32));
+	*number = pg_ntoh32(number_be);
 	return result;
 }

@@ -18,6 +18,7 @@
 
 #include "access/genam.h"
 #include "access/relscan.h"
+#include "access/tableam.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_extension.h"
 #include "catalog/pg_foreign_server.h"
@@ -31,6 +32,7 @@
 #include "postmaster/bgworker.h"
 #include "replication/origin.h"
 #include "utils/acl.h"
+#include "utils/pg_locale.h"
 #include "utils/rel.h"
 #include "utils/snapshot.h"
 #include "utils/wait_event.h"
@@ -178,6 +180,48 @@ cdc_index_beginscan(Relation heap, Relation index, Snapshot snapshot, int nkeys)
 	return index_beginscan(heap, index, snapshot, NULL, nkeys, 0);
 #else
 	return index_beginscan(heap, index, snapshot, nkeys, 0);
+#endif
+}
+
+/* 16: indexes of which only summaries change; 18: where a locale says that it compares bytes */
+static inline TM_Result
+cdc_table_tuple_update(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId cid, Snapshot snapshot,
+					   bool *update_indexes, bool *only_summarizing)
+{
+	TM_FailureData failure;
+	LockTupleMode mode;
+	TM_Result	result;
+#if PG_VERSION_NUM >= 160000
+	TU_UpdateIndexes which;
+
+	result = table_tuple_update(rel, tid, slot, cid, snapshot, InvalidSnapshot, true, &failure, &mode, &which);
+	*update_indexes = which != TU_None;
+	*only_summarizing = which == TU_Summarizing;
+#else
+	result = table_tuple_update(rel, tid, slot, cid, snapshot, InvalidSnapshot, true, &failure, &mode, update_indexes);
+	*only_summarizing = false;
+#endif
+	return result;
+}
+
+static inline void
+cdc_insert_index_tuples(ResultRelInfo *result_rel, TupleTableSlot *slot, EState *estate, bool update,
+						bool only_summarizing)
+{
+#if PG_VERSION_NUM >= 160000
+	list_free(ExecInsertIndexTuples(result_rel, slot, estate, update, false, NULL, NIL, only_summarizing));
+#else
+	list_free(ExecInsertIndexTuples(result_rel, slot, estate, update, false, NULL, NIL));
+#endif
+}
+
+static inline bool
+cdc_collation_is_c(Oid collation)
+{
+#if PG_VERSION_NUM >= 180000
+	return pg_newlocale_from_collation(collation)->collate_is_c;
+#else
+	return lc_collate_is_c(collation);
 #endif
 }
 

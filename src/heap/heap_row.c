@@ -8,8 +8,10 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "replication/origin.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -17,10 +19,26 @@
 #include "heap/heap_row.h"
 #include "util/util_error.h"
 
+/* The target has no index to tell its key: the source's key is it. */
+static void
+set_key(HeapRow *row)
+{
+	AttrNumber	attnums[INDEX_MAX_KEYS];
+
+	if (row->table->nkey > INDEX_MAX_KEYS)
+		ereport(ERROR,
+				(errcode(ERRCODE_TOO_MANY_COLUMNS),
+				 errmsg("key of table \"%s\" has more than %d columns",
+						RelationGetRelationName(row->target->rel), INDEX_MAX_KEYS)));
+	for (int i = 0; i < row->table->nkey; i++)
+		attnums[i] = row->table->columns[row->table->key[i]].attnum;
+	heap_target_set_key(row->target, row->table->nkey, attnums);
+}
+
 HeapRow *
 heap_row_open(Oid relid, const CdcTableDef *def, const SchemaPolicies *policies)
 {
-	HeapTarget *target = heap_target_open(relid);
+	HeapTarget *target = heap_target_open(relid, def->nkey == 0);
 	MemoryContext cxt = target->estate->es_query_cxt;
 	HeapRow    *row = MemoryContextAllocZero(cxt, sizeof(HeapRow));
 	bool	   *given;
@@ -31,10 +49,16 @@ heap_row_open(Oid relid, const CdcTableDef *def, const SchemaPolicies *policies)
 	given = MemoryContextAllocZero(cxt, sizeof(bool) * row->table->natts);
 	for (int i = 0; i < row->table->ncolumns; i++)
 	{
-		if (row->table->columns[i].attnum > 0)
-			given[row->table->columns[i].attnum - 1] = true;
+		const SchemaColumn *column = &row->table->columns[i];
+
+		if (column->attnum <= 0)
+			continue;
+		given[column->attnum - 1] = true;
+		row->needs_snapshot |= OidIsValid(column->domain) || column->typid >= FirstNormalObjectId;
 	}
 	heap_target_set_given(target, given);
+	if (target->tier == HEAP_TIER_SQL)
+		set_key(row);
 	return row;
 }
 
@@ -65,7 +89,7 @@ heap_row_set(HeapRow *row, int column, const CdcCell *cell)
 }
 
 void
-heap_row_set_key(HeapRow *row, int column, const CdcCell *cell)
+heap_row_set_old(HeapRow *row, int column, const CdcCell *cell)
 {
 	set_cell(row, row->target->search, column, cell);
 }
@@ -167,4 +191,7 @@ heap_transaction_begin(void)
 	XactIsoLevel = XACT_READ_COMMITTED;
 	if (!RecoveryInProgress())
 		XactReadOnly = false;
+
+	/* at 0 a commit puts in its own time, and would leave it there for the next one */
+	replorigin_session_origin_timestamp = 0;
 }

@@ -25,6 +25,7 @@ typedef struct HeapRow
 {
 	HeapTarget *target;
 	SchemaTable *table;
+	bool		needs_snapshot; /* turning values may run SQL */
 	const CdcColumnDef *current;	/* column whose value is being turned, for error contexts; else NULL */
 	int64		replaced;		/* values that a policy changed, see heap_row_take_replaced */
 } HeapRow;
@@ -36,9 +37,16 @@ typedef struct HeapRow
 extern HeapRow *heap_row_open(Oid relid, const CdcTableDef *def, const SchemaPolicies *policies);
 extern void heap_row_close(HeapRow *row);
 
-/* Put a cell into the new row (target->slot), resp. a key column's into target->search. */
+/* Put a cell into the new row (target->slot), resp. a column of the key or row that was into target->search. */
 extern void heap_row_set(HeapRow *row, int column, const CdcCell *cell);
-extern void heap_row_set_key(HeapRow *row, int column, const CdcCell *cell);
+extern void heap_row_set_old(HeapRow *row, int column, const CdcCell *cell);
+
+/* Must a snapshot be active while values are turned? */
+static inline bool
+heap_row_needs_snapshot(const HeapRow *row)
+{
+	return row->needs_snapshot;
+}
 
 /* How many values were changed by a policy since the last call. */
 extern int64 heap_row_take_replaced(HeapRow *row);

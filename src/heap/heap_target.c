@@ -29,6 +29,7 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
@@ -47,29 +48,12 @@
 #include "utils/snapmgr.h"
 
 #include "compat/pg_compat.h"
-#include "heap/heap_target.h"
+#include "heap/heap_partition.h"
+#include "heap/heap_private.h"
+#include "heap/heap_sql.h"
 
-/* What callers have no business with. */
-typedef struct HeapTargetState
-{
-	HeapTarget	base;
-	EPQState	epq;
-	Relation	index;			/* primary key index, open */
-	ScanKey		keys;			/* equality on each key column; argument filled per look-up */
-	ExprState **defaults;		/* per attribute that the caller does not give; NULL: null */
-} HeapTargetState;
-
-/* The state of a switch of roles; in_switch is false when there is none. */
-typedef struct RoleSwitch
-{
-	bool		active;
-	Oid			userid;
-	int			sec_context;
-	int			guc_level;
-} RoleSwitch;
-
-static void
-role_switch_begin(const HeapTarget *target, RoleSwitch *sw)
+void
+heap_role_switch_begin(const HeapTarget *target, HeapRoleSwitch *sw)
 {
 	sw->active = OidIsValid(target->write_as);
 	if (!sw->active)
@@ -82,8 +66,8 @@ role_switch_begin(const HeapTarget *target, RoleSwitch *sw)
 }
 
 /* Not called after an error: ending the transaction restores role and settings. */
-static void
-role_switch_end(RoleSwitch *sw)
+void
+heap_role_switch_end(HeapRoleSwitch *sw)
 {
 	if (!sw->active)
 		return;
@@ -93,8 +77,8 @@ role_switch_end(RoleSwitch *sw)
 }
 
 /* Would a trigger with that tgenabled fire in this session? */
-static bool
-trigger_fires(char tgenabled)
+bool
+heap_trigger_fires(char tgenabled)
 {
 	switch (tgenabled)
 	{
@@ -109,19 +93,35 @@ trigger_fires(char tgenabled)
 	}
 }
 
-/* Refuse everything that is not a plain heap table of a user's that outlives a crash. */
+const char *
+heap_tier_name(HeapTier tier)
+{
+	switch (tier)
+	{
+		case HEAP_TIER_LEAN:
+			return "lean";
+		case HEAP_TIER_EXECUTOR:
+			return "executor";
+		case HEAP_TIER_SQL:
+			break;
+	}
+	return "sql";
+}
+
+/* Refuse what is no table of a user's that outlives a crash. */
 static void
 check_kind(Relation rel)
 {
 	const char *name = RelationGetRelationName(rel);
 
-	if (rel->rd_rel->relkind != RELKIND_RELATION)
+	if (rel->rd_rel->relkind != RELKIND_RELATION && rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE &&
+		rel->rd_rel->relkind != RELKIND_FOREIGN_TABLE && rel->rd_rel->relkind != RELKIND_VIEW)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" cannot be the target of a source table", name),
-				 errdetail("Only plain tables can be targets; partitioned tables, foreign tables and views cannot."),
+				 errdetail("Tables, partitioned and foreign ones too, and views can be targets."),
 				 errhint("Rename or drop it, or choose another target schema.")));
-	if (rel->rd_tableam != GetHeapamTableAmRoutine())
+	if (rel->rd_rel->relkind == RELKIND_RELATION && rel->rd_tableam != GetHeapamTableAmRoutine())
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("table \"%s\" cannot be the target of a source table", name),
@@ -191,7 +191,7 @@ check_rights(Relation rel)
 		{
 			const Trigger *trigger = &rel->trigdesc->triggers[i];
 
-			if (trigger->tgdeferrable && trigger_fires(trigger->tgenabled))
+			if (trigger->tgdeferrable && heap_trigger_fires(trigger->tgenabled))
 				ereport(ERROR,
 						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 						 errmsg("table \"%s\" has the deferrable trigger \"%s\"",
@@ -294,30 +294,30 @@ make_scan_keys(Relation index, int nkey)
 	return keys;
 }
 
-/*
- * Open relation relid for writing. Throws when it cannot be a target, with what
- * to do; returns a target that lives until heap_target_close or the end of the
- * transaction.
- */
-HeapTarget *
-heap_target_open(Oid relid)
+/* The target's rows are found by that index. */
+static void
+take_key(HeapTargetState *state, Relation index)
+{
+	HeapTarget *target = &state->base;
+
+	state->index = index;
+	target->key_index = RelationGetRelid(index);
+	target->nkey = IndexRelationGetNumberOfKeyAttributes(index);
+	target->key_attnums = palloc(sizeof(AttrNumber) * target->nkey);
+	for (int i = 0; i < target->nkey; i++)
+		target->key_attnums[i] = index->rd_index->indkey.values[i];
+	state->keys = make_scan_keys(index, target->nkey);
+}
+
+/* Make the state of a relation that was opened and checked. */
+static HeapTarget *
+open_checked(Relation rel, Oid write_as, bool keyless)
 {
 	HeapTargetState *state;
 	HeapTarget *target;
-	Relation	rel;
 	EState	   *estate;
-	Oid			write_as;
 	MemoryContext old;
-
-	rel = OidIsValid(relid) ? try_relation_open(relid, RowExclusiveLock) : NULL;
-	if (rel == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("target table does not exist"),
-				 errdetail("It was dropped or made anew after the pipeline had started with it.")));
-
-	check_kind(rel);
-	write_as = check_rights(rel);
+	bool		is_partitioned = rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
 
 	old = MemoryContextSwitchTo(TopTransactionContext);
 	estate = CreateExecutorState();
@@ -329,13 +329,8 @@ heap_target_open(Oid relid)
 	target->estate = estate;
 	target->write_as = write_as;
 
-	state->index = open_key_index(rel);
-	target->key_index = RelationGetRelid(state->index);
-	target->nkey = IndexRelationGetNumberOfKeyAttributes(state->index);
-	target->key_attnums = palloc(sizeof(AttrNumber) * target->nkey);
-	for (int i = 0; i < target->nkey; i++)
-		target->key_attnums[i] = state->index->rd_index->indkey.values[i];
-	state->keys = make_scan_keys(state->index, target->nkey);
+	if (!keyless)
+		take_key(state, open_key_index(rel));
 
 	init_range_table(estate, rel);
 	target->result_rel = makeNode(ResultRelInfo);
@@ -345,12 +340,124 @@ heap_target_open(Oid relid)
 
 	target->slot = ExecInitExtraTupleSlot(estate, RelationGetDescr(rel), &TTSOpsVirtual);
 	target->search = ExecInitExtraTupleSlot(estate, RelationGetDescr(rel), &TTSOpsVirtual);
-	target->found = table_slot_create(rel, &estate->es_tupleTable);
+	if (!is_partitioned)
+		target->found = table_slot_create(rel, &estate->es_tupleTable);
 
 	cdc_epq_init(&state->epq, estate);
 
 	MemoryContextSwitchTo(old);
+	target->tier = heap_lean_is_possible(target) ? HEAP_TIER_LEAN : HEAP_TIER_EXECUTOR;
+	if (is_partitioned)
+		state->partitions = heap_partition_open(state);
 	return target;
+}
+
+/*
+ * Open relation relid for writing. Throws when it cannot be a target, with what
+ * to do; returns a target that lives until heap_target_close or the end of the
+ * transaction.
+ */
+/* Is SQL the only way into the relation? */
+static bool
+needs_sql(Relation rel)
+{
+	List	   *leaves;
+	ListCell   *lc;
+
+	if (rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+		return rel->rd_rel->relkind != RELKIND_RELATION;
+
+	leaves = find_all_inheritors(RelationGetRelid(rel), AccessShareLock, NULL);
+	foreach(lc, leaves)
+	{
+		if (get_rel_relkind(lfirst_oid(lc)) == RELKIND_FOREIGN_TABLE)
+			return true;
+	}
+	return false;
+}
+
+/* The state of a relation that is written by SQL. */
+static HeapTarget *
+open_for_sql(Relation rel, Oid write_as)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
+	EState	   *estate = CreateExecutorState();
+	HeapTarget *target;
+
+	MemoryContextSwitchTo(estate->es_query_cxt);
+	target = palloc0(sizeof(HeapTargetState));
+	target->tier = HEAP_TIER_SQL;
+	target->rel = rel;
+	target->estate = estate;
+	target->write_as = write_as;
+	target->slot = ExecInitExtraTupleSlot(estate, RelationGetDescr(rel), &TTSOpsVirtual);
+	target->search = ExecInitExtraTupleSlot(estate, RelationGetDescr(rel), &TTSOpsVirtual);
+	MemoryContextSwitchTo(old);
+	return target;
+}
+
+void
+heap_target_set_key(HeapTarget *target, int nkey, const AttrNumber *attnums)
+{
+	target->nkey = nkey;
+	target->key_attnums = MemoryContextAlloc(target->estate->es_query_cxt, sizeof(AttrNumber) * nkey);
+	memcpy(target->key_attnums, attnums, sizeof(AttrNumber) * nkey);
+}
+
+/* Without a key rows can be found by a scan only, so there is one way to write. */
+static void
+check_keyless(const HeapTarget *target)
+{
+	if (target->tier == HEAP_TIER_LEAN && target->rel->rd_rel->relkind == RELKIND_RELATION)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("table \"%s\" cannot be the target of a source table without a key",
+					RelationGetRelationName(target->rel)),
+			 errdetail("Such a target must be a plain table without row triggers that fire and without deferrable constraints."),
+			 errhint("Give the source table a primary key, or make the target a plain table.")));
+}
+
+HeapTarget *
+heap_target_open(Oid relid, bool keyless)
+{
+	HeapTarget *target;
+	Relation	rel = OidIsValid(relid) ? try_relation_open(relid, RowExclusiveLock) : NULL;
+
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("target table does not exist"),
+				 errdetail("It was dropped or made anew after the pipeline had started with it.")));
+
+	check_kind(rel);
+	target = needs_sql(rel) ? open_for_sql(rel, check_rights(rel)) : open_checked(rel, check_rights(rel), keyless);
+	if (keyless)
+		check_keyless(target);
+	return target;
+}
+
+HeapTarget *
+heap_target_open_leaf(Oid relid, const HeapTarget *parent)
+{
+	Relation	rel = relation_open(relid, RowExclusiveLock);
+	HeapTarget *leaf;
+
+	check_kind(rel);
+	if (rel->rd_rel->relowner != parent->rel->rd_rel->relowner)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("partition \"%s\" belongs to another role than table \"%s\"",
+						RelationGetRelationName(rel), RelationGetRelationName(parent->rel)),
+				 errhint("Give both the same owner with ALTER TABLE ... OWNER TO.")));
+	leaf = open_checked(rel, parent->write_as, false);
+	if (leaf->tier != parent->tier && parent->tier == HEAP_TIER_LEAN)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("partition \"%s\" has row triggers or deferrable constraints of its own",
+						RelationGetRelationName(rel)),
+				 errhint("Give them to the partitioned table \"%s\" instead.", RelationGetRelationName(parent->rel))));
+	return leaf;
 }
 
 /* Close everything but the relation's lock. */
@@ -362,12 +469,18 @@ heap_target_close(HeapTarget *target)
 	Relation	index = state->index;
 	EState	   *estate = target->estate;
 
-	EvalPlanQualEnd(&state->epq);
-	ExecCloseIndices(target->result_rel);
-	ExecCloseResultRelations(estate);	/* also what triggers made it open */
+	if (state->partitions != NULL)
+		heap_partition_close(state->partitions);
+	if (target->tier != HEAP_TIER_SQL)
+	{
+		EvalPlanQualEnd(&state->epq);
+		ExecCloseIndices(target->result_rel);
+		ExecCloseResultRelations(estate);	/* also what triggers made it open */
+	}
 	ExecResetTupleTable(estate->es_tupleTable, false);
 	FreeExecutorState(estate);	/* frees target too */
-	index_close(index, NoLock);
+	if (index != NULL)
+		index_close(index, NoLock);
 	table_close(rel, NoLock);
 }
 
@@ -387,7 +500,7 @@ heap_target_set_given(HeapTarget *target, const bool *given)
 		Form_pg_attribute att = TupleDescAttr(desc, i);
 		Expr	   *expr;
 
-		if (given[i] || att->attisdropped || att->attgenerated)
+		if (given[i] || att->attisdropped || att->attgenerated || target->tier == HEAP_TIER_SQL)
 			continue;
 		expr = (Expr *) build_column_default(target->rel, i + 1);
 		if (expr != NULL)
@@ -402,15 +515,43 @@ heap_target_clear(TupleTableSlot *slot)
 	ExecStoreAllNullTuple(slot);
 }
 
+void
+heap_target_check_not_null(const HeapTarget *target)
+{
+	TupleDesc	desc = RelationGetDescr(target->rel);
+
+	if (desc->constr == NULL || !desc->constr->has_not_null)
+		return;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (att->attnotnull && target->slot->tts_isnull[i] && (target->given == NULL || target->given[i]))
+			ereport(ERROR,
+					(errcode(ERRCODE_NOT_NULL_VIOLATION),
+					 errmsg("null value in column \"%s\" of relation \"%s\" violates not-null constraint",
+							NameStr(att->attname), RelationGetRelationName(target->rel)),
+					 errtablecol(target->rel, i + 1)));
+	}
+}
+
 bool
 heap_target_find(HeapTarget *target)
 {
-	bool		found;
+	HeapTargetState *state = (HeapTargetState *) target;
 
+	if (target->tier == HEAP_TIER_SQL)
+		return heap_sql_exists(target);
+	if (state->partitions != NULL)
+	{
+		HeapTarget *leaf = heap_partition_of_slot(state, target->search);
+
+		heap_partition_convert_slot(state, target->search, leaf->search);
+		return heap_target_find(leaf);
+	}
 	ExecClearTuple(target->found);
-	found = RelationFindReplTupleByIndex(target->rel, target->key_index, LockTupleExclusive,
-										 target->search, target->found);
-	return found;
+	return RelationFindReplTupleByIndex(target->rel, target->key_index, LockTupleExclusive,
+										target->search, target->found);
 }
 
 bool
@@ -420,6 +561,15 @@ heap_target_exists(HeapTarget *target)
 	IndexScanDesc scan;
 	bool		found;
 
+	if (target->tier == HEAP_TIER_SQL)
+		return heap_sql_exists(target);
+	if (state->partitions != NULL)
+	{
+		HeapTarget *leaf = heap_partition_of_slot(state, target->search);
+
+		heap_partition_convert_slot(state, target->search, leaf->search);
+		return heap_target_exists(leaf);
+	}
 	ExecClearTuple(target->found);
 	for (int i = 0; i < target->nkey; i++)
 	{
@@ -444,8 +594,8 @@ heap_target_exists(HeapTarget *target)
  * Complete slot with what the caller does not give: on an insert the defaults,
  * on an update the values of the row that is there.
  */
-static void
-fill_rest(HeapTargetState *state, bool is_update)
+void
+heap_fill_rest(HeapTargetState *state, bool is_update)
 {
 	HeapTarget *target = &state->base;
 	TupleDesc	desc = RelationGetDescr(target->rel);
@@ -477,19 +627,19 @@ fill_rest(HeapTargetState *state, bool is_update)
 
 /* What goes before and after each write. */
 static void
-begin_write(HeapTarget *target, RoleSwitch *sw)
+begin_write(HeapTarget *target, HeapRoleSwitch *sw)
 {
 	PushActiveSnapshot(GetTransactionSnapshot());
-	role_switch_begin(target, sw);
+	heap_role_switch_begin(target, sw);
 	target->estate->es_output_cid = GetCurrentCommandId(true);
 	AfterTriggerBeginQuery();
 }
 
 static void
-end_write(HeapTarget *target, RoleSwitch *sw)
+end_write(HeapTarget *target, HeapRoleSwitch *sw)
 {
 	AfterTriggerEndQuery(target->estate);
-	role_switch_end(sw);
+	heap_role_switch_end(sw);
 	PopActiveSnapshot();
 
 	ExecClearTuple(target->found);
@@ -497,14 +647,46 @@ end_write(HeapTarget *target, RoleSwitch *sw)
 	CommandCounterIncrement();
 }
 
+/* One row of a target of the SQL tier. */
+static void
+write_by_sql(HeapTarget *target, CmdType operation)
+{
+	heap_sql_begin(target);
+	if (operation == CMD_DELETE)
+		heap_sql_gone(target);
+	else
+		heap_sql_put(target);
+	heap_sql_end(target, operation == CMD_INSERT);
+}
+
+/* The leaf that a partitioned target's new row goes to, with the row in its slot. */
+static HeapTarget *
+leaf_of_new_row(HeapTargetState *state)
+{
+	HeapTarget *leaf = heap_partition_of_slot(state, state->base.slot);
+
+	heap_partition_convert_slot(state, state->base.slot, leaf->slot);
+	return leaf;
+}
+
 void
 heap_target_insert(HeapTarget *target)
 {
 	HeapTargetState *state = (HeapTargetState *) target;
-	RoleSwitch	sw;
+	HeapRoleSwitch sw;
 
+	if (target->tier == HEAP_TIER_SQL)
+	{
+		write_by_sql(target, CMD_INSERT);
+		return;
+	}
+	if (state->partitions != NULL)
+	{
+		heap_target_insert(leaf_of_new_row(state));
+		return;
+	}
 	begin_write(target, &sw);
-	fill_rest(state, false);
+	heap_fill_rest(state, false);
 	ExecSimpleRelationInsert(target->result_rel, target->estate, target->slot);
 	end_write(target, &sw);
 }
@@ -513,10 +695,20 @@ void
 heap_target_update(HeapTarget *target)
 {
 	HeapTargetState *state = (HeapTargetState *) target;
-	RoleSwitch	sw;
+	HeapRoleSwitch sw;
 
+	if (target->tier == HEAP_TIER_SQL)
+	{
+		write_by_sql(target, CMD_UPDATE);
+		return;
+	}
+	if (state->partitions != NULL)
+	{
+		heap_target_update(leaf_of_new_row(state));
+		return;
+	}
 	begin_write(target, &sw);
-	fill_rest(state, true);
+	heap_fill_rest(state, true);
 	EvalPlanQualSetSlot(&state->epq, target->slot);
 	ExecSimpleRelationUpdate(target->result_rel, target->estate, &state->epq,
 							 target->found, target->slot);
@@ -527,8 +719,18 @@ void
 heap_target_delete(HeapTarget *target)
 {
 	HeapTargetState *state = (HeapTargetState *) target;
-	RoleSwitch	sw;
+	HeapRoleSwitch sw;
 
+	if (target->tier == HEAP_TIER_SQL)
+	{
+		write_by_sql(target, CMD_DELETE);
+		return;
+	}
+	if (state->partitions != NULL)
+	{
+		heap_target_delete(heap_partition_last(state));
+		return;
+	}
 	begin_write(target, &sw);
 	EvalPlanQualSetSlot(&state->epq, target->found);
 	ExecSimpleRelationDelete(target->result_rel, target->estate, &state->epq, target->found);
@@ -541,6 +743,10 @@ heap_target_has_rows(HeapTarget *target)
 	TableScanDesc scan;
 	bool		found;
 
+	if (target->tier == HEAP_TIER_SQL)
+		return heap_sql_has_rows(target);
+	if (target->rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		return heap_partition_has_rows(target);
 	PushActiveSnapshot(GetLatestSnapshot());
 	scan = table_beginscan(target->rel, GetActiveSnapshot(), 0, NULL);
 	found = table_scan_getnextslot(scan, ForwardScanDirection, target->found);

@@ -58,6 +58,10 @@ publish_table(void *arg, int32 table_id, const ApplyTableStats *delta)
 		.deletes = delta->deletes,
 		.conflicts = delta->conflicts,
 		.values_replaced = delta->values_replaced,
+		.dead_letters = delta->dead_letters,
+		.tier_is_known = true,
+		.tier = delta->tier,
+		.collapsed = delta->is_collapsed,
 		.last_change_at = GetCurrentTimestamp(),
 	};
 
@@ -191,7 +195,8 @@ follow(Ingest *ingest)
 				return;
 			if (!apply_flush_due(ingest->apply))
 				continue;
-			apply_flush(ingest->apply, false);
+			if (apply_flush(ingest->apply, false) == APPLY_REWIND)
+				return;
 			now = GetCurrentTimestamp();
 			ingest->event_at = now;
 		}
@@ -200,9 +205,12 @@ follow(Ingest *ingest)
 			now = GetCurrentTimestamp();
 			if (!wait)
 				ingest->event_at = now;
-			apply_flush(ingest->apply, ingest->pending > 0);
+			if (apply_flush(ingest->apply, ingest->pending > 0) == APPLY_REWIND)
+				return;
 			if (!apply_in_transaction(ingest->apply))
 				ingest->idle_at = now;
+			if (wait && !IsTransactionState())
+				(void) pgstat_report_stat(true);	/* what a commit shortly before had to keep back */
 			wait = true;
 		}
 

@@ -498,6 +498,13 @@ shmem_table_stat_add(int32 pipeline_id, int32 table_id, const ShmemTableStat *de
 		entry->stat.deletes += delta->deletes;
 		entry->stat.conflicts += delta->conflicts;
 		entry->stat.values_replaced += delta->values_replaced;
+		entry->stat.dead_letters += delta->dead_letters;
+		if (delta->tier_is_known)
+		{
+			entry->stat.tier_is_known = true;
+			entry->stat.tier = delta->tier;
+			entry->stat.collapsed = delta->collapsed;
+		}
 		if (delta->last_change_at != 0)
 			entry->stat.last_change_at = delta->last_change_at;
 	}

@@ -20,6 +20,7 @@
 #include "utils/timestamp.h"
 
 #include "core/position.h"
+#include "heap/heap_target.h"
 
 extern int	shmem_max_pipelines;	/* GUC cdc_bridge.max_pipelines */
 extern int	shmem_max_tables;		/* GUC cdc_bridge.max_tables */
@@ -60,6 +61,10 @@ typedef struct ShmemTableStat
 	int64		deletes;
 	int64		conflicts;
 	int64		values_replaced;
+	int64		dead_letters;
+	bool		tier_is_known;	/* the stream has written rows: the two below are told */
+	HeapTier	tier;
+	bool		collapsed;
 	TimestampTz last_change_at;
 } ShmemTableStat;
 

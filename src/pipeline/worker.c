@@ -231,7 +231,6 @@ set_up_origin(Worker *w)
 	cdc_replorigin_session_setup(origin);
 	replorigin_session_origin = origin;
 	replorigin_session_origin_lsn = InvalidXLogRecPtr;
-	replorigin_session_origin_timestamp = 0;
 }
 
 /* Read what the worker works on; ends the process quietly when there is nothing to do any more. */

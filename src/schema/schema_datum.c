@@ -818,3 +818,11 @@ schema_cell_to_datum(SchemaColumn *column, const CdcCell *cell, bool *isnull)
 		domain_check(value, *isnull, column->domain, &column->domain_cache, column->cxt);
 	return value;
 }
+
+const char *
+schema_cell_text(const CdcColumnDef *def, const CdcCell *cell, uint32 *len)
+{
+	SchemaColumn column = {.def = def};
+
+	return cell_text(&column, cell, len, false);
+}

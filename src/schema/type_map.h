@@ -102,4 +102,10 @@ extern void schema_column_init(SchemaColumn *column, const CdcColumnDef *def,
  */
 extern Datum schema_cell_to_datum(SchemaColumn *column, const CdcCell *cell, bool *isnull);
 
+/*
+ * Text form of a cell (docs/types.md), for people: *len bytes, not always
+ * terminated. Not for cells of kind TEXT, BYTES, BIT, GEOMETRY, VECTOR or NULL.
+ */
+extern const char *schema_cell_text(const CdcColumnDef *column, const CdcCell *cell, uint32 *len);
+
 #endif /* CDC_SCHEMA_TYPE_MAP_H */

@@ -1,0 +1,152 @@
+/*-------------------------------------------------------------------------
+ *
+ * apply_careful.c
+ *	  Careful mode: a stretch of the stream that failed comes again, change by
+ *	  change.
+ *
+ * NOTES
+ *	  A batch that cannot be written does not tell which change is to blame. So
+ *	  its PostgreSQL transaction is undone, the source transactions in it come
+ *	  again, each change is written by itself, and each source transaction is
+ *	  committed by itself. The change that fails then is the one.
+ *
+ *	  Without dead letters its table stops. With them it is noted as a suspect,
+ *	  all is undone once more, and when it comes again it runs in a
+ *	  subtransaction: if it fails there, it is kept in cdc_bridge.dead_letter, in
+ *	  the same PostgreSQL transaction as the changes around it. So a bad change
+ *	  costs reading its source transaction again, and a good one costs nothing.
+ *	  Where more than SUSPECTS_MAX are bad, every change of the stretch is taken
+ *	  for a suspect: a subtransaction each is cheaper then than reading again.
+ *
+ *	  Careful mode ends when as many source transactions have ended as were
+ *	  undone.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+#include "utils/snapmgr.h"
+
+#include "apply/apply_private.h"
+
+#define SUSPECTS_MAX 8
+
+typedef struct ApplySuspect
+{
+	CdcPosition start;			/* of its source transaction */
+	int64		action;
+} ApplySuspect;
+
+void
+apply_careful_begin(Apply *apply)
+{
+	apply->careful = true;
+	apply->careful_left = Max(apply->careful_left, 0) + apply->txns_open;
+}
+
+void
+apply_careful_txn_done(Apply *apply)
+{
+	if (apply->careful)
+		apply->careful_left--;
+}
+
+void
+apply_careful_committed(Apply *apply)
+{
+	list_free_deep(apply->suspects);
+	apply->suspects = NIL;
+	if (apply->careful && apply->careful_left <= 0)
+	{
+		apply->careful = false;
+		apply->careful_left = 0;
+		apply->all_suspect = false;
+	}
+}
+
+void
+apply_suspect_add(Apply *apply)
+{
+	MemoryContext old = MemoryContextSwitchTo(apply->cxt);
+	ApplySuspect *suspect = palloc0(sizeof(ApplySuspect));
+
+	suspect->start = apply->txn_start;
+	suspect->action = apply->txn_action;
+	apply->suspects = lappend(apply->suspects, suspect);
+	MemoryContextSwitchTo(old);
+	if (list_length(apply->suspects) > SUSPECTS_MAX)
+		apply->all_suspect = true;
+}
+
+bool
+apply_is_suspect(const Apply *apply)
+{
+	ListCell   *lc;
+
+	if (apply->all_suspect)
+		return true;
+	foreach(lc, apply->suspects)
+	{
+		const ApplySuspect *suspect = lfirst(lc);
+
+		if (suspect->action == apply->txn_action &&
+			suspect->start.offset == apply->txn_start.offset &&
+			strcmp(suspect->start.file, apply->txn_start.file) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The target is opened anew inside the subtransaction: what the executor holds
+ * of it (pins, scans) goes with the subtransaction, and may not be touched after.
+ */
+static void
+apply_in_subtransaction(Apply *apply, ApplyTable *table, const CdcChange *change)
+{
+	table->row = heap_row_open(table->target, table->def, &apply->types.policies);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	apply_row(apply, table, change);
+	PopActiveSnapshot();
+	heap_row_close(table->row);
+}
+
+void
+apply_guarded(Apply *apply, ApplyTable *table, const CdcChange *change)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	HeapRow    *volatile row = table->row;
+	ApplyTableStats before = table->delta;
+	ErrorData  *volatile edata = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(cxt);
+	PG_TRY();
+	{
+		apply_in_subtransaction(apply, table, change);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(cxt);
+		edata = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		table->delta = before;
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(cxt);
+	CurrentResourceOwner = owner;
+	table->row = row;
+
+	if (edata == NULL)
+		return;
+	if (!heap_error_is_tables_own(edata->sqlerrcode))
+		ReThrowError(edata);
+	apply_dead_letter(apply, table, change, util_error_info(edata));
+}
