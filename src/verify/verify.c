@@ -478,6 +478,7 @@ next_candidates(VerifyWork *work)
 		pfree(work->candidates);
 	work->phase = verify_keys_only_target(work->keys, work->cxt, &work->candidates, &work->ncandidates)
 		? VERIFY_PHASE_PICK : VERIFY_PHASE_END;
+	work->scan_leaf = InvalidOid;
 	work->next_block = 0;
 }
 
@@ -499,57 +500,82 @@ is_candidate(const VerifyWork *work, uint64 hash)
 	return low < work->ncandidates && work->candidates[low] == hash;
 }
 
-/* Scan the next range of the target's pages. */
+/* The table that is to be scanned on; NULL when all were. Partitions come in the order of their OIDs. */
+static VerifyLeaf *
+leaf_to_scan(VerifyWork *work, VerifyTarget *target)
+{
+	for (int i = 0; i < target->nleaves; i++)
+	{
+		VerifyLeaf *leaf = &target->leaves[i];
+		Oid			relid = RelationGetRelid(leaf->rel);
+
+		if (relid < work->scan_leaf)
+			continue;
+		if (relid > work->scan_leaf)
+			work->next_block = 0;
+		work->scan_leaf = relid;
+		if (work->next_block < RelationGetNumberOfBlocks(leaf->rel))
+			return leaf;
+	}
+	return NULL;
+}
+
+/* Scan the next range of a table's pages. */
+static void
+scan_range(Verify *verify, VerifyTarget *target, VerifyLeaf *leaf)
+{
+	VerifyWork *work = verify->work;
+	BlockNumber nblocks = RelationGetNumberOfBlocks(leaf->rel);
+	BlockNumber last = Min(nblocks - work->next_block, SCAN_BLOCKS) + work->next_block - 1;
+	MemoryContext row_cxt = AllocSetContextCreate(CurrentMemoryContext, "cdc verify row", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old;
+	ItemPointerData min_tid;
+	ItemPointerData max_tid;
+	TableScanDesc scan;
+
+	ItemPointerSet(&min_tid, work->next_block, FirstOffsetNumber);
+	ItemPointerSet(&max_tid, last, MaxOffsetNumber);
+	scan = table_beginscan_tidrange(leaf->rel, GetActiveSnapshot(), &min_tid, &max_tid);
+	old = MemoryContextSwitchTo(row_cxt);
+	while (table_scan_getnextslot_tidrange(scan, ForwardScanDirection, leaf->slot))
+	{
+		uint64		hash;
+
+		CHECK_FOR_INTERRUPTS();
+		MemoryContextReset(row_cxt);
+		verify_target_show(target, leaf);
+		hash = verify_target_hash_slot(target);
+		if (work->phase == VERIFY_PHASE_SCAN)
+		{
+			verify_keys_add(work->keys, VERIFY_TARGET, hash);
+			work->result.rows_target++;
+		}
+		else if (is_candidate(work, hash))
+			verify_suspect_add(verify, target, NULL);
+	}
+	MemoryContextSwitchTo(old);
+	ExecClearTuple(leaf->slot);
+	table_endscan(scan);
+	MemoryContextDelete(row_cxt);
+	work->next_block = last + 1;
+}
+
 static void
 step_scan(Verify *verify)
 {
 	VerifyWork *work = verify->work;
 	VerifyTarget *target;
-	BlockNumber nblocks;
-	bool		is_last;
+	VerifyLeaf *leaf;
 
 	if (!begin_step(verify))
 		return;
 	target = verify_target_open(verify);
-	nblocks = RelationGetNumberOfBlocks(target->rel);
-	is_last = work->next_block >= nblocks;
-	if (!is_last)
-	{
-		MemoryContext row_cxt = AllocSetContextCreate(CurrentMemoryContext, "cdc verify row", ALLOCSET_DEFAULT_SIZES);
-		MemoryContext old;
-		BlockNumber last = Min(nblocks - work->next_block, SCAN_BLOCKS) + work->next_block - 1;
-		ItemPointerData min_tid;
-		ItemPointerData max_tid;
-		TableScanDesc scan;
-
-		ItemPointerSet(&min_tid, work->next_block, FirstOffsetNumber);
-		ItemPointerSet(&max_tid, last, MaxOffsetNumber);
-		scan = table_beginscan_tidrange(target->rel, GetActiveSnapshot(), &min_tid, &max_tid);
-		old = MemoryContextSwitchTo(row_cxt);
-		while (table_scan_getnextslot_tidrange(scan, ForwardScanDirection, target->slot))
-		{
-			uint64		hash;
-
-			CHECK_FOR_INTERRUPTS();
-			MemoryContextReset(row_cxt);
-			hash = verify_target_hash_slot(target);
-			if (work->phase == VERIFY_PHASE_SCAN)
-			{
-				verify_keys_add(work->keys, VERIFY_TARGET, hash);
-				work->result.rows_target++;
-			}
-			else if (is_candidate(work, hash))
-				verify_suspect_add(verify, target, NULL);
-		}
-		MemoryContextSwitchTo(old);
-		ExecClearTuple(target->slot);
-		table_endscan(scan);
-		MemoryContextDelete(row_cxt);
-		work->next_block = last + 1;
-	}
+	leaf = leaf_to_scan(work, target);
+	if (leaf != NULL)
+		scan_range(verify, target, leaf);
 	verify_target_close(target);
 	end_step(verify);
-	if (is_last)
+	if (leaf == NULL)
 		next_candidates(work);
 }
 
@@ -559,23 +585,28 @@ count_target(Verify *verify)
 {
 	VerifyWork *work = verify->work;
 	Relation	rel;
-	TupleTableSlot *slot;
-	TableScanDesc scan;
 	MemoryContext old;
+	ListCell   *lc;
 
 	if (!begin_step(verify))
 		return;
 	work->count_target = 0;
 	rel = verify_target_open_relation(verify);
-	slot = table_slot_create(rel, NULL);
-	scan = table_beginscan(rel, GetActiveSnapshot(), 0, NULL);
-	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	foreach(lc, verify_target_open_leaves(rel))
 	{
-		CHECK_FOR_INTERRUPTS();
-		work->count_target++;
+		Relation	leaf = lfirst(lc);
+		TupleTableSlot *slot = table_slot_create(leaf, NULL);
+		TableScanDesc scan = table_beginscan(leaf, GetActiveSnapshot(), 0, NULL);
+
+		while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+		{
+			CHECK_FOR_INTERRUPTS();
+			work->count_target++;
+		}
+		ExecDropSingleTupleTableSlot(slot);
+		table_endscan(scan);
+		relation_close(leaf, AccessShareLock);
 	}
-	ExecDropSingleTupleTableSlot(slot);
-	table_endscan(scan);
 	relation_close(rel, AccessShareLock);
 
 	MemoryContextReset(work->round_cxt);

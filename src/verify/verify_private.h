@@ -12,6 +12,7 @@
 #include "postgres.h"
 #include "access/genam.h"
 #include "access/relscan.h"
+#include "access/tupconvert.h"
 #include "executor/tuptable.h"
 #include "storage/block.h"
 #include "storage/itemptr.h"
@@ -112,7 +113,8 @@ typedef struct VerifyWork
 	uint64		limit;			/* of the next page */
 	Size		row_bytes;		/* average of the newest page */
 	VerifyKeys *keys;			/* hashes of both sides' keys; NULL unless full */
-	BlockNumber next_block;
+	Oid			scan_leaf;		/* the table that is being scanned; InvalidOid: the first */
+	BlockNumber next_block;		/* in it */
 	uint64	   *candidates;		/* hashes of keys that only the target has, sorted */
 	int			ncandidates;
 
@@ -184,18 +186,31 @@ extern char *verify_source_condition(const Verify *verify, const VerifyRow *row)
 
 /* ---- verify_target.c ---- */
 
+/* A plain table that rows are in: the target itself, or a partition. */
+typedef struct VerifyLeaf
+{
+	Relation	rel;
+	Relation	index;
+	IndexScanDesc scan;
+	TupleTableSlot *slot;
+	TupleConversionMap *map;	/* to the target's columns; NULL: they are the same */
+} VerifyLeaf;
+
 typedef struct VerifyTarget
 {
 	MemoryContext cxt;			/* that it was opened in */
 	Relation	rel;
 	Relation	index;
+	VerifyLeaf *leaves;			/* by OID */
+	int			nleaves;
 	SchemaTable *table;
 	int			nkey;
 	AttrNumber *key_attnums;	/* in index order */
 	int		   *key_columns;	/* source columns of these */
 	ScanKey		keys;
-	IndexScanDesc scan;
-	TupleTableSlot *slot;		/* the target's row */
+	TupleTableSlot *converted;	/* for rows of partitions with other columns */
+	TupleTableSlot *slot;		/* the target's row, in the target's columns */
+	TupleTableSlot *stored;		/* the same as it is stored */
 	Datum	   *values;			/* the source's row, by attribute */
 	bool	   *nulls;
 } VerifyTarget;
@@ -204,8 +219,12 @@ typedef struct VerifyTarget
 extern VerifyTarget *verify_target_open(Verify *verify);
 extern void verify_target_close(VerifyTarget *target);
 
-/* Only the relation, with rights and kind checked. */
+/* Only the relation, with rights and kind checked, resp. the plain tables that its rows are in, by OID. */
 extern Relation verify_target_open_relation(Verify *verify);
+extern List *verify_target_open_leaves(Relation rel);
+
+/* A row was fetched into a leaf's slot: make it the target's row. */
+extern void verify_target_show(VerifyTarget *target, VerifyLeaf *leaf);
 
 /* Turn a row of the source into values, in the current context. */
 extern void verify_target_take(Verify *verify, VerifyTarget *target, const VerifyRow *row);

@@ -178,9 +178,9 @@ judge(Verify *verify, VerifyTarget *target, VerifySuspect *suspect, const Verify
 		return;
 
 	if (found)
-		xmin = DatumGetTransactionId(slot_getsysattr(target->slot, MinTransactionIdAttributeNumber, &is_null));
+		xmin = DatumGetTransactionId(slot_getsysattr(target->stored, MinTransactionIdAttributeNumber, &is_null));
 	same_version = suspect->target_known && work->is_sure && suspect->target_found == found &&
-		(!found || (suspect->target_xmin == xmin && ItemPointerEquals(&suspect->target_tid, &target->slot->tts_tid)));
+		(!found || (suspect->target_xmin == xmin && ItemPointerEquals(&suspect->target_tid, &target->stored->tts_tid)));
 	if (same_version && (found || (suspect->source_known && suspect->source_hash == hash)))
 		suspect->confirmed++;
 	else
@@ -189,7 +189,7 @@ judge(Verify *verify, VerifyTarget *target, VerifySuspect *suspect, const Verify
 	suspect->target_found = found;
 	suspect->target_xmin = xmin;
 	if (found)
-		suspect->target_tid = target->slot->tts_tid;
+		suspect->target_tid = target->stored->tts_tid;
 	suspect->source_hash = hash;
 	suspect->rounds++;
 

@@ -11,6 +11,8 @@
  *	  a trailing blank, the scale of a number, the last digit of a float, a key
  *	  in jsonb.
  *
+ *	  A row of a partitioned target is looked for in one leaf after the other.
+ *
  *	  A target is open for one transaction; look-ups see what its active snapshot
  *	  sees. Rows are read below the executor, so rights are checked here.
  *
@@ -26,6 +28,7 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "lib/stringinfo.h"
@@ -123,6 +126,15 @@ prepare_key(VerifyTarget *target)
 	}
 }
 
+static _Noreturn void
+refuse_kind(Relation rel)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("table \"%s\" cannot be compared", RelationGetRelationName(rel)),
+			 errdetail("Only plain tables can be, and partitioned ones whose partitions are plain tables.")));
+}
+
 Relation
 verify_target_open_relation(Verify *verify)
 {
@@ -134,13 +146,60 @@ verify_target_open_relation(Verify *verify)
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("target table does not exist"),
 				 errdetail("It was dropped or made anew after the pipeline had started with it.")));
-	if (rel->rd_rel->relkind != RELKIND_RELATION || rel->rd_tableam != GetHeapamTableAmRoutine())
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("table \"%s\" cannot be compared", RelationGetRelationName(rel)),
-				 errdetail("Only plain tables can be.")));
+	if (rel->rd_rel->relkind != RELKIND_RELATION && rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+		refuse_kind(rel);
 	check_rights(rel);
 	return rel;
+}
+
+List *
+verify_target_open_leaves(Relation rel)
+{
+	List	   *result = NIL;
+	List	   *oids = find_all_inheritors(RelationGetRelid(rel), AccessShareLock, NULL);
+	ListCell   *lc;
+
+	/* tables that merely inherit are not the target */
+	if (rel->rd_rel->relkind == RELKIND_RELATION)
+		oids = list_make1_oid(RelationGetRelid(rel));
+	list_sort(oids, list_oid_cmp);
+	foreach(lc, oids)
+	{
+		Relation	leaf = relation_open(lfirst_oid(lc), AccessShareLock);
+
+		if (leaf->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		{
+			relation_close(leaf, AccessShareLock);
+			continue;
+		}
+		if (leaf->rd_rel->relkind != RELKIND_RELATION || leaf->rd_tableam != GetHeapamTableAmRoutine())
+			refuse_kind(leaf);
+		result = lappend(result, leaf);
+	}
+	return result;
+}
+
+/* Open the tables that rows are in, ready for look-ups. */
+static void
+open_leaves(VerifyTarget *target)
+{
+	List	   *rels = verify_target_open_leaves(target->rel);
+	ListCell   *lc;
+
+	target->leaves = palloc0(sizeof(VerifyLeaf) * Max(list_length(rels), 1));
+	foreach(lc, rels)
+	{
+		VerifyLeaf *leaf = &target->leaves[target->nleaves++];
+
+		leaf->rel = lfirst(lc);
+		leaf->index = open_key_index(leaf->rel);
+		leaf->scan = cdc_index_beginscan(leaf->rel, leaf->index, GetActiveSnapshot(), target->nkey);
+		leaf->slot = table_slot_create(leaf->rel, NULL);
+		if (leaf->rel != target->rel)
+			leaf->map = convert_tuples_by_name(RelationGetDescr(leaf->rel), RelationGetDescr(target->rel));
+	}
+	target->converted = MakeSingleTupleTableSlot(RelationGetDescr(target->rel), &TTSOpsVirtual);
+	target->slot = target->stored = target->converted;
 }
 
 VerifyTarget *
@@ -154,8 +213,7 @@ verify_target_open(Verify *verify)
 	target->table = schema_table_open(work->def, target->rel, &verify->types.policies, CurrentMemoryContext);
 	target->index = open_key_index(target->rel);
 	prepare_key(target);
-	target->scan = cdc_index_beginscan(target->rel, target->index, GetActiveSnapshot(), target->nkey);
-	target->slot = table_slot_create(target->rel, NULL);
+	open_leaves(target);
 	target->values = palloc0(sizeof(Datum) * target->table->natts);
 	target->nulls = palloc0(sizeof(bool) * target->table->natts);
 	return target;
@@ -165,8 +223,16 @@ verify_target_open(Verify *verify)
 void
 verify_target_close(VerifyTarget *target)
 {
-	ExecDropSingleTupleTableSlot(target->slot);
-	index_endscan(target->scan);
+	for (int i = 0; i < target->nleaves; i++)
+	{
+		VerifyLeaf *leaf = &target->leaves[i];
+
+		ExecDropSingleTupleTableSlot(leaf->slot);
+		index_endscan(leaf->scan);
+		index_close(leaf->index, AccessShareLock);
+		relation_close(leaf->rel, AccessShareLock);
+	}
+	ExecDropSingleTupleTableSlot(target->converted);
 	index_close(target->index, AccessShareLock);
 	relation_close(target->rel, AccessShareLock);
 }
@@ -194,21 +260,34 @@ verify_target_take(Verify *verify, VerifyTarget *target, const VerifyRow *row)
 	}
 }
 
+void
+verify_target_show(VerifyTarget *target, VerifyLeaf *leaf)
+{
+	target->stored = target->slot = leaf->slot;
+	if (leaf->map != NULL)
+		target->slot = execute_attr_map_slot(leaf->map->attrMap, leaf->slot, target->converted);
+}
+
 bool
 verify_target_find(VerifyTarget *target, const Datum *key)
 {
-	MemoryContext old;
-	bool		found;
+	bool		found = false;
 
-	ExecClearTuple(target->slot);
 	for (int i = 0; i < target->nkey; i++)
 		target->keys[i].sk_argument = key[i];
 
-	/* the scan keeps things of its own between two rows */
-	old = MemoryContextSwitchTo(target->cxt);
-	index_rescan(target->scan, target->keys, target->nkey, NULL, 0);
-	found = index_getnext_slot(target->scan, ForwardScanDirection, target->slot);
-	MemoryContextSwitchTo(old);
+	for (int i = 0; i < target->nleaves && !found; i++)
+	{
+		VerifyLeaf *leaf = &target->leaves[i];
+		/* the scan keeps things of its own between two rows */
+		MemoryContext old = MemoryContextSwitchTo(target->cxt);
+
+		index_rescan(leaf->scan, target->keys, target->nkey, NULL, 0);
+		found = index_getnext_slot(leaf->scan, ForwardScanDirection, leaf->slot);
+		MemoryContextSwitchTo(old);
+		if (found)
+			verify_target_show(target, leaf);
+	}
 	return found;
 }
 
