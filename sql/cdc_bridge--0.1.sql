@@ -148,6 +148,28 @@ CREATE TABLE cdc_bridge.dead_letter
 COMMENT ON TABLE cdc_bridge.dead_letter IS 'changes that could not be applied, with all they said';
 ALTER SEQUENCE cdc_bridge.dead_letter_id_seq OWNED BY cdc_bridge.dead_letter.dead_letter_id;
 
+CREATE TABLE cdc_bridge.target_index
+(
+	pipeline_id integer NOT NULL,
+	table_id integer NOT NULL,
+	index_no integer NOT NULL,
+	source_index text NOT NULL,
+	is_unique boolean NOT NULL,
+	-- Written before the index is made: what an interrupted build left behind is found by it.
+	target_index text,
+	statement text,
+	state text NOT NULL,
+	reason text,
+	last_error text,
+	last_error_sqlstate text,
+	last_error_detail text,
+	last_error_hint text,
+	started_at timestamptz,
+	finished_at timestamptz,
+	CONSTRAINT target_index_pkey PRIMARY KEY (pipeline_id, table_id, index_no)
+);
+COMMENT ON TABLE cdc_bridge.target_index IS 'what becomes of each unique and secondary index of a source table on its target';
+
 CREATE SEQUENCE cdc_bridge.verify_request_seq;
 COMMENT ON SEQUENCE cdc_bridge.verify_request_seq IS 'numbers of requests of cdc_verify()';
 
@@ -441,6 +463,41 @@ COMMENT ON COLUMN @extschema@.cdc_dead_letters.error_sqlstate IS 'SQLSTATE of th
 COMMENT ON COLUMN @extschema@.cdc_dead_letters.error_detail IS 'detail of that';
 COMMENT ON COLUMN @extschema@.cdc_dead_letters.error_hint IS 'what to do about it';
 COMMENT ON COLUMN @extschema@.cdc_dead_letters.created_at IS 'when it was kept';
+
+CREATE FUNCTION cdc_bridge.stat_index(OUT pipeline text, OUT source_schema text, OUT source_table text,
+	OUT source_index text, OUT target_schema text, OUT target_table text, OUT target_index text, OUT is_unique boolean,
+	OUT state text, OUT reason text, OUT statement text, OUT started_at timestamptz, OUT finished_at timestamptz,
+	OUT last_error text, OUT last_error_sqlstate text, OUT last_error_detail text, OUT last_error_hint text)
+RETURNS SETOF record
+LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 100
+AS 'MODULE_PATHNAME', 'cdc_stat_index';
+COMMENT ON FUNCTION cdc_bridge.stat_index() IS 'behind view pg_stat_cdc_index';
+
+CREATE VIEW @extschema@.pg_stat_cdc_index WITH (security_barrier) AS
+SELECT s.pipeline, s.source_schema, s.source_table, s.source_index, s.target_schema, s.target_table, s.target_index,
+	s.is_unique, s.state, s.reason, s.statement, s.started_at, s.finished_at, s.last_error, s.last_error_sqlstate,
+	s.last_error_detail, s.last_error_hint
+FROM cdc_bridge.stat_index() AS s;
+COMMENT ON VIEW @extschema@.pg_stat_cdc_index IS 'one row per unique and secondary index of a pipeline''s source tables: what became of it here';
+GRANT SELECT ON @extschema@.pg_stat_cdc_index TO PUBLIC;
+
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_index.pipeline IS 'name of the pipeline';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_index.source_schema IS 'schema (database) at the source';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_index.source_table IS 'table at the source';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_index.source_index IS 'name of the index at the source';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_index.target_schema IS 'schema here';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_index.target_table IS 'table here';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_index.target_index IS 'index here that stands for it; NULL: there is none yet';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_index.is_unique IS 'whether it is unique at the source';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_index.state IS 'wanted, building, built, left_out or failed';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_index.reason IS 'why it is left out';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_index.statement IS 'statement that makes it; NULL when nothing here is like it';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_index.started_at IS 'when its build last began';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_index.finished_at IS 'when it was built, or failed';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_index.last_error IS 'why it failed; it is tried again by cdc_start_pipeline() after a stop';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_index.last_error_sqlstate IS 'SQLSTATE of that';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_index.last_error_detail IS 'detail of that';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_index.last_error_hint IS 'what to do about it';
 
 CREATE FUNCTION cdc_bridge.stat_position(OUT pipeline text, OUT pipeline_id integer, OUT identity text,
 	OUT file text, OUT "offset" bigint, OUT gtids text, OUT committed_at timestamptz, OUT file_created timestamptz)

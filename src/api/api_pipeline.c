@@ -38,6 +38,7 @@
 #include "catalog/catalog_lock.h"
 #include "compat/pg_compat.h"
 #include "pipeline/shmem.h"
+#include "snapshot/snapshot.h"
 
 PG_FUNCTION_INFO_V1(cdc_create_pipeline);
 PG_FUNCTION_INFO_V1(cdc_start_pipeline);
@@ -433,6 +434,7 @@ cdc_drop_pipeline(PG_FUNCTION_ARGS)
 	if (pipeline == NULL)
 		api_no_pipeline(name, NULL);
 
+	snapshot_index_drop_unfinished(pipeline->id);
 	catalog_origin_drop(MyDatabaseId, pipeline->id);
 	catalog_pipeline_delete(pipeline);
 	shmem_wake_at_commit();

@@ -2,7 +2,8 @@
  *
  * api_stat.c
  *	  The functions behind pg_stat_cdc_pipeline, pg_stat_cdc_table,
- *	  pg_stat_cdc_snapshot, cdc_dead_letters and cdc_bridge.position.
+ *	  pg_stat_cdc_snapshot, pg_stat_cdc_index, cdc_dead_letters and
+ *	  cdc_bridge.position.
  *
  * NOTES
  *	  Each row joins what stands in tables (definition, state, durable position)
@@ -34,6 +35,7 @@
 
 PG_FUNCTION_INFO_V1(cdc_stat_pipeline);
 PG_FUNCTION_INFO_V1(cdc_stat_table);
+PG_FUNCTION_INFO_V1(cdc_stat_index);
 PG_FUNCTION_INFO_V1(cdc_stat_position);
 PG_FUNCTION_INFO_V1(cdc_stat_dead_letter);
 
@@ -325,6 +327,57 @@ cdc_stat_table(PG_FUNCTION_ARGS)
 		{
 			CHECK_FOR_INTERRUPTS();
 			put_table(rsinfo, pipeline, lfirst(lc2));
+		}
+	}
+	return (Datum) 0;
+}
+
+static void
+put_index(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline, const CatalogTable *table, const CatalogIndex *index)
+{
+	Row			row = {0};
+
+	put_text(&row, pipeline->name);
+	put_text(&row, table->source_schema);
+	put_text(&row, table->source_table);
+	put_text(&row, index->source_index);
+	put_text(&row, table->target_schema);
+	put_text(&row, table->target_table);
+	put_text(&row, index->target_index);
+	put_datum(&row, BoolGetDatum(index->is_unique), false);
+	put_text(&row, catalog_index_state_name(index->state));
+	put_text(&row, index->reason);
+	put_text(&row, index->statement);
+	put_time(&row, index->started_at);
+	put_time(&row, index->finished_at);
+	put_error(&row, &index->last_error);
+	put_row(rsinfo, &row);
+}
+
+Datum
+cdc_stat_index(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ListCell   *lc;
+
+	InitMaterializedSRF(fcinfo, 0);
+	foreach(lc, visible_pipelines())
+	{
+		const CatalogPipeline *pipeline = lfirst(lc);
+		List	   *tables = catalog_table_list(pipeline->id);
+		ListCell   *table = list_head(tables);
+		ListCell   *lc2;
+
+		/* both lists are in the order of table_id */
+		foreach(lc2, catalog_index_list(pipeline->id))
+		{
+			const CatalogIndex *index = lfirst(lc2);
+
+			CHECK_FOR_INTERRUPTS();
+			while (table != NULL && ((CatalogTable *) lfirst(table))->table_id < index->table_id)
+				table = lnext(tables, table);
+			if (table != NULL && ((CatalogTable *) lfirst(table))->table_id == index->table_id)
+				put_index(rsinfo, pipeline, lfirst(table), index);
 		}
 	}
 	return (Datum) 0;

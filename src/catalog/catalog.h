@@ -215,6 +215,50 @@ typedef struct CatalogDeadLetter
 extern void catalog_dead_letter_insert(const CatalogDeadLetter *letter);
 extern List *catalog_dead_letter_list(int32 pipeline_id);	/* by id */
 
+/* ---- indexes of targets ---- */
+
+typedef enum CatalogTargetIndexState
+{
+	CATALOG_INDEX_WANTED,		/* -> BUILDING, BUILT (there is one already), FAILED */
+	CATALOG_INDEX_BUILDING,		/* -> BUILT, FAILED, WANTED; after a crash its name tells what is left of it */
+	CATALOG_INDEX_BUILT,
+	CATALOG_INDEX_LEFT_OUT,		/* with the reason; never built */
+	CATALOG_INDEX_FAILED		/* with the error: -> WANTED by cdc_start_pipeline */
+} CatalogTargetIndexState;
+
+extern const char *catalog_index_state_name(CatalogTargetIndexState state);
+
+/* What becomes of one index of a source table on its target. */
+typedef struct CatalogIndex
+{
+	int32		pipeline_id;
+	int32		table_id;
+	int32		index_no;		/* 1, 2, ... in the order of the declared definition */
+	char	   *source_index;
+	bool		is_unique;
+	char	   *target_index;	/* NULL until it has one */
+	char	   *statement;		/* to be read by people; NULL when there is none */
+	CatalogTargetIndexState state;
+	char	   *reason;			/* LEFT_OUT */
+	CatalogError last_error;	/* FAILED; without time */
+	TimestampTz started_at;		/* 0: never */
+	TimestampTz finished_at;	/* 0: not yet */
+} CatalogIndex;
+
+extern List *catalog_index_list(int32 pipeline_id);	/* by table_id and index_no */
+extern CatalogIndex *catalog_index_by_no(int32 pipeline_id, int32 table_id, int32 index_no);
+extern void catalog_index_insert(const CatalogIndex *index);
+extern void catalog_index_delete(int32 pipeline_id, int32 table_id);	/* all of a table */
+
+/*
+ * Write state, target_index and statement of *index, with the times that go with the state; error may be NULL. False when
+ * the row is gone.
+ */
+extern bool catalog_index_set_state(const CatalogIndex *index, const UtilErrorInfo *error);
+
+/* FAILED -> WANTED, for all indexes of a pipeline. */
+extern void catalog_index_retry(int32 pipeline_id);
+
 /* ---- prepared XA transactions ---- */
 
 extern void catalog_prepared_add(int32 pipeline_id, const char *xid, const CdcPosition *position);

@@ -35,12 +35,13 @@ typedef enum CatalogRelation
 	CATALOG_REL_SNAPSHOT_DELETED,
 	CATALOG_REL_PREPARED_XID,
 	CATALOG_REL_DEAD_LETTER,
+	CATALOG_REL_TARGET_INDEX,
 	CATALOG_REL_VERIFY_REQUEST,
 	CATALOG_REL_VERIFY_TABLE,
 	CATALOG_REL_VERIFY_DIFFERENCE
 } CatalogRelation;
 
-#define CATALOG_RELATIONS 11
+#define CATALOG_RELATIONS 12
 
 /* Column numbers, as in the install script. */
 enum
@@ -218,6 +219,26 @@ enum
 
 /* Next number of a sequence in schema cdc_bridge. */
 extern int64 catalog_next_id(const char *sequence);
+
+enum
+{
+	Anum_target_index_pipeline_id = 1,
+	Anum_target_index_table_id,
+	Anum_target_index_index_no,
+	Anum_target_index_source_index,
+	Anum_target_index_is_unique,
+	Anum_target_index_target_index,
+	Anum_target_index_statement,
+	Anum_target_index_state,
+	Anum_target_index_reason,
+	Anum_target_index_last_error,
+	Anum_target_index_last_error_sqlstate,
+	Anum_target_index_last_error_detail,
+	Anum_target_index_last_error_hint,
+	Anum_target_index_started_at,
+	Anum_target_index_finished_at,
+	Natts_target_index = Anum_target_index_finished_at
+};
 
 /* OID of the table; throws when the extension is not in this database. */
 extern Oid	catalog_relation_oid(CatalogRelation which);

@@ -27,7 +27,8 @@ typedef enum LockClass
 {
 	LOCK_CLASS_PIPELINE = 0xCDC0,
 	LOCK_CLASS_TABLE = 0xCDC1,
-	LOCK_CLASS_STATE = 0xCDC2
+	LOCK_CLASS_STATE = 0xCDC2,
+	LOCK_CLASS_INDEXES = 0xCDC3
 } LockClass;
 
 static void
@@ -55,4 +56,13 @@ void
 catalog_lock_state(int32 pipeline_id)
 {
 	acquire(pipeline_id, 0, LOCK_CLASS_STATE, ExclusiveLock, false);
+}
+
+bool
+catalog_lock_indexes(int32 pipeline_id)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) pipeline_id, 0, LOCK_CLASS_INDEXES);
+	return LockAcquire(&tag, ExclusiveLock, true, true) != LOCKACQUIRE_NOT_AVAIL;
 }

@@ -29,4 +29,10 @@ extern void catalog_lock_table(int32 pipeline_id, int32 table_id, LOCKMODE mode)
  */
 extern void catalog_lock_pipeline(int32 pipeline_id, LOCKMODE mode, bool session);
 
+/*
+ * Who builds indexes of a pipeline's targets: one process at a time. False when
+ * another one does; else held as long as the process lives.
+ */
+extern bool catalog_lock_indexes(int32 pipeline_id);
+
 #endif							/* CDC_CATALOG_LOCK_H */

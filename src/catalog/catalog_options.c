@@ -19,6 +19,7 @@ static const char *const collapse_values[] = {"auto", "off", NULL};
 static const char *const on_error_values[] = {"stop_table", "dead_letter", NULL};
 static const char *const zero_date_values[] = {"error", "null", "epoch", "infinity", NULL};
 static const char *const nul_bytes_values[] = {"error", "strip", "replace", NULL};
+static const char *const secondary_indexes_values[] = {"after_snapshot", "none", NULL};
 static const char *const invalid_bytes_values[] = {"error", "replace", NULL};
 
 static const UtilOption option_list[] = {
@@ -36,6 +37,8 @@ static const UtilOption option_list[] = {
 	.description = "NUL characters in text and in JSON for jsonb: stop the table, leave them out, or put U+FFFD for them"},
 	{.name = "on_error",.type = UTIL_OPTION_ENUM,.default_text = "stop_table",.values = on_error_values,
 	.description = "a change that cannot be applied: stop its table, or keep it in cdc_dead_letters and go on"},
+	{.name = "secondary_indexes",.type = UTIL_OPTION_ENUM,.default_text = "after_snapshot",.values = secondary_indexes_values,
+	.description = "unique and secondary indexes of tables that the pipeline makes: built when a table streams, or none"},
 	{.name = "snapshot_chunk_rows",.type = UTIL_OPTION_INT,.default_text = "20000",.min = 1,.max = 1000000,.unit = "rows",
 	.description = "rows that the initial copy, and a comparison, reads at a time"},
 	{.name = "tinyint1_as_boolean",.type = UTIL_OPTION_BOOL,.default_text = "false",

@@ -250,6 +250,7 @@ catalog_pipeline_delete(const CatalogPipeline *pipeline)
 
 	catalog_lock_state(id);
 	catalog_delete_rows(CATALOG_REL_DEAD_LETTER, 1, &id);
+	catalog_delete_rows(CATALOG_REL_TARGET_INDEX, 1, &id);
 	catalog_verify_delete(id);
 	catalog_delete_rows(CATALOG_REL_PREPARED_XID, 1, &id);
 	catalog_delete_rows(CATALOG_REL_SNAPSHOT_DELETED, 1, &id);
@@ -263,7 +264,7 @@ catalog_pipeline_delete(const CatalogPipeline *pipeline)
 
 /*
  * Say that a pipeline should run, or should not. Enabling forgets the last
- * error, claims the pipeline for this database, and completes one that came
+ * error, lets indexes that failed be tried again, claims the pipeline for this database, and completes one that came
  * from a dump (see NOTES).
  */
 void
@@ -298,8 +299,11 @@ catalog_pipeline_set_enabled(int32 pipeline_id, bool enabled)
 	}
 	catalog_scan_end(&scan);
 
+	if (found && enabled)
+		catalog_index_retry(pipeline_id);
 	if (!found && enabled)
 	{
+		catalog_delete_rows(CATALOG_REL_TARGET_INDEX, 1, &pipeline_id);
 		catalog_delete_rows(CATALOG_REL_TABLE_STATE, 1, &pipeline_id);
 		catalog_delete_rows(CATALOG_REL_PIPELINE_TABLE, 1, &pipeline_id);
 		insert_state_row(pipeline_id, true);

@@ -49,6 +49,49 @@ copy_column(CdcArena *arena, CdcColumnDef *column)
 	return true;
 }
 
+static bool
+copy_index(CdcArena *arena, CdcIndexDef *index)
+{
+	CdcIndexPart *parts;
+
+	if (!copy_string(arena, &index->name) || !copy_string(arena, &index->type_text))
+		return false;
+	parts = cdc_arena_alloc(arena, index->nparts * sizeof(CdcIndexPart));
+	if (parts == NULL)
+		return false;
+	for (uint32_t i = 0; i < index->nparts; i++)
+	{
+		parts[i] = index->parts[i];
+		if (!copy_string(arena, &parts[i].column) || !copy_string(arena, &parts[i].expression))
+			return false;
+	}
+	index->parts = parts;
+	return true;
+}
+
+static bool
+copy_indexes(CdcArena *arena, CdcTableDef *def)
+{
+	CdcIndexDef *indexes;
+
+	if (def->nindexes == 0)
+	{
+		def->indexes = NULL;
+		return true;
+	}
+	indexes = cdc_arena_alloc(arena, def->nindexes * sizeof(CdcIndexDef));
+	if (indexes == NULL)
+		return false;
+	for (uint32_t i = 0; i < def->nindexes; i++)
+	{
+		indexes[i] = def->indexes[i];
+		if (!copy_index(arena, &indexes[i]))
+			return false;
+	}
+	def->indexes = indexes;
+	return true;
+}
+
 CdcTableDef *
 cdc_table_def_copy(const CdcTableDef *def, CdcArena *arena)
 {
@@ -70,6 +113,8 @@ cdc_table_def_copy(const CdcTableDef *def, CdcArena *arena)
 		if (!copy_column(arena, &copy->columns[i]))
 			return NULL;
 	}
+	if (!copy_indexes(arena, copy))
+		return NULL;
 	return copy;
 }
 

@@ -89,6 +89,25 @@ typedef struct CdcColumnDef
 	uint16_t	wire_meta;		/* type's metadata, see facts in binlog/table_map.c */
 } CdcColumnDef;
 
+/* One part of an index: a column, or the beginning of one, or an expression. */
+typedef struct CdcIndexPart
+{
+	const char *column;			/* NULL for an expression */
+	const char *expression;		/* as the server prints it; NULL for a column */
+	uint32_t	prefix;			/* characters (bytes of a binary column) when only so many count; 0 whole */
+	bool		descending;
+} CdcIndexPart;
+
+typedef struct CdcIndexDef
+{
+	const char *name;
+	const char *type_text;		/* declared: "BTREE", "HASH", "FULLTEXT", "SPATIAL", ... */
+	bool		is_unique;
+	bool		visible;		/* false: the server's planner passes it over (INVISIBLE, IGNORED) */
+	uint32_t	nparts;
+	const CdcIndexPart *parts;
+} CdcIndexDef;
+
 typedef enum CdcTableKnown
 {
 	CDC_KNOWS_SIGN = 1 << 0,
@@ -107,6 +126,8 @@ typedef struct CdcTableDef
 	uint32_t	ncolumns;
 	CdcColumnDef *columns;
 	uint32_t	nkey;			/* columns in the key; 0 when there is none */
+	uint32_t	nindexes;		/* declared: all indexes but the primary key */
+	const CdcIndexDef *indexes;
 	const char *engine;			/* declared; NULL from the binary log */
 	const char *comment;		/* declared; NULL from the binary log */
 	uint64_t	row_estimate;	/* declared: the server's estimate */

@@ -513,104 +513,6 @@ find_mariadb_json(MysqlSession *session, const char *schema, const char *name, R
 	}
 }
 
-/* One unique index while its rows are read. */
-typedef struct KeyCandidate
-{
-	char	   *name;
-	bool		usable;
-	uint32		nparts;
-	uint16		column[64];		/* index into the columns */
-	uint16		prefix[64];
-} KeyCandidate;
-
-static void
-take_key(CdcTableDef *def, const KeyCandidate *key)
-{
-	for (uint32 i = 0; i < key->nparts; i++)
-	{
-		CdcColumnDef *column = &def->columns[key->column[i]];
-
-		column->key_part = (uint16) (i + 1);
-		column->key_prefix = key->prefix[i];
-	}
-	def->nkey = key->nparts;
-}
-
-/* Fields of SHOW INDEX, the same in both families. */
-enum
-{
-	IDX_NON_UNIQUE = 1,
-	IDX_KEY_NAME = 2,
-	IDX_COLUMN_NAME = 4,
-	IDX_SUB_PART = 7,
-	IDX_NULLABLE = 9,
-	IDX_TYPE = 10
-};
-
-static void
-add_key_part(const CdcTableDef *def, const MysqlRow *row, KeyCandidate *key)
-{
-	bool		is_primary = strcmp(key->name, "PRIMARY") == 0;
-	const char *column = row_text(row, IDX_COLUMN_NAME);
-	uint32		prefix = row_uint(row, IDX_SUB_PART);
-	uint32		i;
-
-	for (i = 0; i < def->ncolumns; i++)
-	{
-		if (pg_strcasecmp(def->columns[i].name, column) == 0)
-			break;
-	}
-
-	/*
-	 * The servers take a unique key in place of a primary one only when it has
-	 * whole NOT NULL columns. MariaDB's HASH is a unique key over long values
-	 * that exists for the check only.
-	 */
-	if (i == def->ncolumns || key->nparts >= lengthof(key->column) ||
-		strcmp(row_text(row, IDX_NULLABLE), "YES") == 0 ||
-		(!is_primary && prefix > 0) ||
-		(strcmp(row_text(row, IDX_TYPE), "HASH") == 0 &&
-		 def->engine != NULL && pg_strcasecmp(def->engine, "MEMORY") != 0))
-	{
-		key->usable = false;
-		return;
-	}
-	key->column[key->nparts] = (uint16) i;
-	key->prefix[key->nparts] = (uint16) prefix;
-	key->nparts++;
-}
-
-/* SHOW INDEX lists indexes in the server's own order, primary key first. */
-static void
-read_key(MysqlSession *session, CdcTableDef *def)
-{
-	KeyCandidate key = {0};
-	bool		done = false;
-	MysqlRow	row;
-
-	mysql_session_query(session, psprintf("SHOW INDEX FROM %s.%s",
-										  mysql_quote_identifier(def->schema), mysql_quote_identifier(def->name)));
-	while (mysql_session_fetch(session, &row))
-	{
-		if (done || row.nfields <= IDX_TYPE || strcmp(row_text(&row, IDX_NON_UNIQUE), "0") != 0)
-			continue;
-		if (key.name == NULL || strcmp(key.name, row_text(&row, IDX_KEY_NAME)) != 0)
-		{
-			if (key.name != NULL && key.usable)
-			{
-				done = true;
-				continue;
-			}
-			memset(&key, 0, sizeof(key));
-			key.name = pstrdup(row_text(&row, IDX_KEY_NAME));
-			key.usable = true;
-		}
-		add_key_part(def, &row, &key);
-	}
-	if (key.name != NULL && key.usable)
-		take_key(def, &key);
-}
-
 /* Engine, comment and estimates; false when it is no base table. */
 static bool
 read_table(MysqlSession *session, CdcTableDef *def)
@@ -731,6 +633,6 @@ mysql_server_describe(MysqlSession *session, const MysqlServerInfo *info, const 
 	def->columns = palloc(sizeof(CdcColumnDef) * def->ncolumns);
 	for (uint32 i = 0; i < def->ncolumns; i++)
 		def->columns[i] = columns[i].def;
-	read_key(session, def);
+	mysql_server_read_indexes(session, info, def);
 	return def;
 }

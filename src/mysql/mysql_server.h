@@ -94,4 +94,10 @@ extern char *mysql_server_grant_select(MysqlSession *session, const char *schema
 extern CdcTableDef *mysql_server_describe(MysqlSession *session, const MysqlServerInfo *info,
 										  const char *schema, const char *name);
 
+/*
+ * Part of mysql_server_describe, mysql_indexes.c: read the table's indexes into a definition that has its columns, and
+ * choose the key among them.
+ */
+extern void mysql_server_read_indexes(MysqlSession *session, const MysqlServerInfo *info, CdcTableDef *def);
+
 #endif							/* CDC_MYSQL_SERVER_H */

@@ -160,6 +160,8 @@ hand_over(Ingest *ingest, TimestampTz now)
 	check_tables_left(ingest);
 	if (ingest->pending == 0)
 		say_state(ingest);
+	if (n > 0 && snapshot_index_is_due(ingest->worker->pipeline_id))
+		want_snapshot_worker(ingest);
 }
 
 /*
@@ -262,7 +264,7 @@ ingest_run(Worker *worker)
 
 	ingest.apply = apply_create(worker->pipeline, ingest.log, publish_table, &ingest);
 	check_tables_left(&ingest);
-	if (ingest.pending > 0)
+	if (ingest.pending > 0 || snapshot_index_is_due(worker->pipeline_id))
 		want_snapshot_worker(&ingest);
 
 	stream_cxt = AllocSetContextCreate(worker->cxt, "cdc stream", ALLOCSET_DEFAULT_SIZES);

@@ -1,11 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * snapshot_worker.c
- *	  Copies the tables of a pipeline chunk by chunk, then exits.
+ *	  Copies the tables of a pipeline chunk by chunk, builds the indexes of those
+ *	  that stream, then exits.
  *
  * NOTES
  *	  Runs beside the ingest worker, which asked for it; the ledger in
  *	  cdc_bridge.snapshot_chunk lets a new one go on where this one died.
+ *
+ *	  The wish for this worker is taken back before the last look for work, not
+ *	  after it: what comes up later is wished for again by whoever brought it up.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -30,10 +34,20 @@ publish_table(void *arg, int32 table_id, int64 values_replaced)
 }
 
 static void
+set_wanted(Worker *worker, bool wanted)
+{
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	worker->slot->snapshot_wanted = wanted;
+	LWLockRelease(shmem->lock);
+}
+
+static void
 snapshot_run(Worker *worker)
 {
 	CatalogPosition *position;
 	SnapshotCopy *copy;
+	SnapshotIndexer *indexer;
+	bool		last_look = false;
 	MemoryContext old;
 
 	StartTransactionCommand();
@@ -49,16 +63,24 @@ snapshot_run(Worker *worker)
 	MemoryContextSwitchTo(worker->cxt);
 	pgstat_report_activity(STATE_RUNNING, psprintf("snapshot of pipeline %s", worker->pipeline->name));
 	copy = snapshot_create(worker->pipeline, worker->endpoint, position->identity, publish_table, worker);
-	while (snapshot_step(copy))
+	indexer = snapshot_index_create(worker->pipeline);
+	for (;;)
 	{
 		worker_check_interrupts();
-		worker->slot->workers[SHMEM_SNAPSHOT].failures = 0;
+		if (snapshot_step(copy) || snapshot_index_step(indexer))
+		{
+			worker->slot->workers[SHMEM_SNAPSHOT].failures = 0;
+			if (last_look)
+				set_wanted(worker, true);
+			last_look = false;
+			continue;
+		}
+		if (last_look)
+			break;
+		set_wanted(worker, false);
+		last_look = true;
 	}
 	snapshot_destroy(copy);
-
-	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
-	worker->slot->snapshot_wanted = false;
-	LWLockRelease(shmem->lock);
 }
 
 void

@@ -11,7 +11,9 @@
  *
  *	  { "schema": s, "name": s, "known": n, "nkey": n, "engine": s,
  *	    "comment": s, "rows": n, "row_length": n,
- *	    "columns": [ { "name": s, "type": s, "unsigned": b, ... } ] }
+ *	    "columns": [ { "name": s, "type": s, "unsigned": b, ... } ],
+ *	    "indexes": [ { "name": s, "type": s, "unique": b, "visible": b,
+ *	        "parts": [ { "column": s, "prefix": n, "descending": b } ] } ] }
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -120,6 +122,48 @@ add_column(StringInfo json, const CdcColumnDef *column)
 	appendStringInfoChar(json, '}');
 }
 
+static void
+add_index(StringInfo json, const CdcIndexDef *index)
+{
+	appendStringInfoChar(json, '{');
+	add_string(json, "name", index->name);
+	add_string(json, "type", index->type_text);
+	add_flag(json, "unique", index->is_unique);
+	add_flag(json, "visible", index->visible);
+	add_member(json, "parts");
+	appendStringInfoChar(json, '[');
+	for (uint32 i = 0; i < index->nparts; i++)
+	{
+		const CdcIndexPart *part = &index->parts[i];
+
+		if (i > 0)
+			appendStringInfoChar(json, ',');
+		appendStringInfoChar(json, '{');
+		add_string(json, "column", part->column);
+		add_string(json, "expression", part->expression);
+		add_number(json, "prefix", part->prefix);
+		add_flag(json, "descending", part->descending);
+		appendStringInfoChar(json, '}');
+	}
+	appendStringInfoString(json, "]}");
+}
+
+static void
+add_indexes(StringInfo json, const CdcTableDef *def)
+{
+	if (def->nindexes == 0)
+		return;
+	add_member(json, "indexes");
+	appendStringInfoChar(json, '[');
+	for (uint32 i = 0; i < def->nindexes; i++)
+	{
+		if (i > 0)
+			appendStringInfoChar(json, ',');
+		add_index(json, &def->indexes[i]);
+	}
+	appendStringInfoChar(json, ']');
+}
+
 Datum
 schema_def_to_jsonb(const CdcTableDef *def)
 {
@@ -143,7 +187,9 @@ schema_def_to_jsonb(const CdcTableDef *def)
 			appendStringInfoChar(&json, ',');
 		add_column(&json, &def->columns[i]);
 	}
-	appendStringInfoString(&json, "]}");
+	appendStringInfoChar(&json, ']');
+	add_indexes(&json, def);
+	appendStringInfoChar(&json, '}');
 	return DirectFunctionCall1(jsonb_in, CStringGetDatum(json.data));
 }
 
@@ -283,6 +329,60 @@ get_column(JsonbContainer *object, CdcColumnDef *column)
 		throw_stored("name");
 }
 
+/* Element of an array that has to be an object. */
+static JsonbContainer *
+get_object(JsonbContainer *array, uint32 i, const char *member)
+{
+	JsonbValue *value = getIthJsonbValueFromContainer(array, i);
+
+	if (value == NULL || value->type != jbvBinary || !JsonContainerIsObject(value->val.binary.data))
+		throw_stored(member);
+	return value->val.binary.data;
+}
+
+static void
+get_index(JsonbContainer *object, CdcIndexDef *index)
+{
+	JsonbValue *value = get_member(object, "parts", jbvBinary);
+	CdcIndexPart *parts;
+
+	if (value == NULL)
+		throw_stored("parts");
+	index->name = get_string(object, "name");
+	index->type_text = get_string(object, "type");
+	if (index->name == NULL || index->type_text == NULL)
+		throw_stored("indexes");
+	index->is_unique = get_flag(object, "unique");
+	index->visible = get_flag(object, "visible");
+	index->nparts = JsonContainerSize(value->val.binary.data);
+	parts = palloc0(Max(index->nparts, 1) * sizeof(CdcIndexPart));
+	for (uint32 i = 0; i < index->nparts; i++)
+	{
+		JsonbContainer *part = get_object(value->val.binary.data, i, "parts");
+
+		parts[i].column = get_string(part, "column");
+		parts[i].expression = get_string(part, "expression");
+		parts[i].prefix = (uint32_t) get_number(part, "prefix", PG_UINT32_MAX);
+		parts[i].descending = get_flag(part, "descending");
+	}
+	index->parts = parts;
+}
+
+static void
+get_indexes(JsonbContainer *object, CdcTableDef *def)
+{
+	JsonbValue *value = get_member(object, "indexes", jbvBinary);
+	CdcIndexDef *indexes;
+
+	if (value == NULL)
+		return;
+	def->nindexes = JsonContainerSize(value->val.binary.data);
+	indexes = palloc0(Max(def->nindexes, 1) * sizeof(CdcIndexDef));
+	for (uint32 i = 0; i < def->nindexes; i++)
+		get_index(get_object(value->val.binary.data, i, "indexes"), &indexes[i]);
+	def->indexes = indexes;
+}
+
 CdcTableDef *
 schema_def_from_jsonb(Datum value)
 {
@@ -313,5 +413,6 @@ schema_def_from_jsonb(Datum value)
 			throw_stored("columns");
 		get_column(column->val.binary.data, &def->columns[i]);
 	}
+	get_indexes(object, def);
 	return def;
 }

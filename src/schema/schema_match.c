@@ -31,6 +31,9 @@
 /* MySQL's name for the columns behind functional indexes. */
 #define HIDDEN_PREFIX "!hidden!"
 
+/* MariaDB's for the columns behind unique indexes over long values, whose type is HASH. */
+#define HASH_PREFIX "DB_ROW_HASH_"
+
 /* Types of the wire from before MySQL 5.6, which do not tell the width of their fraction. */
 #define WIRE_TIMESTAMP_OLD 7
 #define WIRE_TIME_OLD 11
@@ -219,10 +222,21 @@ compare_column(const CdcColumnDef *declared, CdcColumnDef *event, uint32 known, 
 	return compare_size(declared, event, name);
 }
 
+/* Does an event have the column for the server's own purposes? */
 static bool
-is_hidden(const CdcColumnDef *column)
+is_hidden(const CdcTableDef *def, const CdcColumnDef *column)
 {
-	return strncmp(column->name, HIDDEN_PREFIX, strlen(HIDDEN_PREFIX)) == 0;
+	if (strncmp(column->name, HIDDEN_PREFIX, strlen(HIDDEN_PREFIX)) == 0)
+		return true;
+	if (strncmp(column->name, HASH_PREFIX, strlen(HASH_PREFIX)) != 0)
+		return false;
+	/* anybody may give a column that name */
+	for (uint32 i = 0; i < def->nindexes; i++)
+	{
+		if (def->indexes[i].is_unique && strcmp(def->indexes[i].type_text, "HASH") == 0)
+			return true;
+	}
+	return false;
 }
 
 /* Index of the event's column of that name; -1 when there is none. Looks at the likely place first. */
@@ -254,7 +268,7 @@ match_names(const CdcTableDef *def, const CdcTableDef *event, int *map)
 	}
 	for (uint32 i = 0; i < event->ncolumns && added == NULL; i++)
 	{
-		if (find_column(def, event->columns[i].name, i) < 0 && !is_hidden(&event->columns[i]))
+		if (find_column(def, event->columns[i].name, i) < 0 && !is_hidden(def, &event->columns[i]))
 			added = schema_server_string(event->columns[i].name);
 	}
 	if (dropped != NULL && added != NULL)

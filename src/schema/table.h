@@ -38,6 +38,30 @@ extern bool schema_def_is_supported(const CdcTableDef *def, const SchemaTypeOpti
 extern List *schema_create_statements(const CdcTableDef *def, const char *target_schema,
                                       const char *target_table, const SchemaTypeOptions *options);
 
+/* What becomes of one index of the source on the target. */
+typedef struct SchemaIndex
+{
+	const CdcIndexDef *def;
+	char *name;   /* at the source, in the database's encoding */
+	char *reason; /* why there is none here; NULL: it can be built */
+	const CdcColumnDef **columns; /* def->nparts */
+	bool is_spatial;
+} SchemaIndex;
+
+/* Translate an index; what has no counterpart comes out with a reason. def has to outlive the result. */
+extern SchemaIndex *schema_index_translate(const CdcTableDef *def, const CdcIndexDef *index,
+                                           const SchemaTypeOptions *options);
+
+/* CREATE [UNIQUE] INDEX CONCURRENTLY; only without a reason. */
+extern char *schema_index_statement(const SchemaIndex *index, const char *schema,
+                                    const char *table, const char *name);
+
+/* Name for an index, below 64 bytes; attempt 1, 2, ... give others, for when one is taken. */
+extern char *schema_index_name(const char *table, const char *index, int attempt);
+
+/* Name of an index of the relation that serves as the wanted one; NULL when there is none. */
+extern char *schema_index_find(const SchemaIndex *index, Relation rel);
+
 /* The open mapping of one source table to its target relation. */
 typedef struct SchemaTable
 {

@@ -26,6 +26,7 @@
 
 #include "catalog/catalog.h"
 #include "mysql/mysql_options.h"
+#include "schema/table.h"
 
 /*
  * First run of a pipeline: read the start mark, find the tables, make the
@@ -60,5 +61,32 @@ extern void snapshot_destroy(SnapshotCopy *copy);
  * *pending is the number of tables still in SNAPSHOT or CATCHUP.
  */
 extern int	snapshot_hand_over(int32 pipeline_id, const CdcPosition *durable, int *pending);
+
+/* ---- snapshot_index.c: unique and secondary indexes of targets ---- */
+
+/*
+ * Write down what becomes of each index of a source table, replacing what was
+ * written before. made: the pipeline made the target. Within the transaction that
+ * makes or takes the target, when the table has its number.
+ */
+extern void snapshot_index_plan(const CatalogPipeline *pipeline, const CatalogTable *table, const CdcTableDef *def,
+								const SchemaTypeOptions *types, bool made);
+
+/* Is there an index to be built now, of a table that streams? Call outside a transaction. */
+extern bool snapshot_index_is_due(int32 pipeline_id);
+
+typedef struct SnapshotIndexer SnapshotIndexer;
+
+/* In CurrentMemoryContext; one process builds for a pipeline, in others every step says false. */
+extern SnapshotIndexer *snapshot_index_create(const CatalogPipeline *pipeline);
+
+/*
+ * Build one index. An error that is the index's own makes it FAILED. False when
+ * there is nothing to build. Call outside a transaction.
+ */
+extern bool snapshot_index_step(SnapshotIndexer *indexer);
+
+/* For a pipeline that is being dropped, whose workers have left: remove what an interrupted build left behind. */
+extern void snapshot_index_drop_unfinished(int32 pipeline_id);
 
 #endif							/* CDC_SNAPSHOT_H */

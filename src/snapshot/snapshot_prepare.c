@@ -53,6 +53,7 @@ typedef struct Candidate
 	CdcTableDef *def;
 	CatalogTable table;
 	UtilErrorInfo *error;		/* why it is stopped; NULL: it is not */
+	bool		made;			/* the target is ours, it did not exist */
 } Candidate;
 
 typedef struct Prepare
@@ -259,6 +260,7 @@ make_target(const Prepare *p, Candidate *c)
 				 errhint("Drop or empty the table, then use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
 	heap_row_close(row);
 	table->target = relid;
+	c->made = !existed;
 }
 
 /* Reasons that need no look at the target: definition, names, another table with the same target. */
@@ -406,7 +408,9 @@ write_down(Prepare *p, CatalogPositionLog *log)
 
 		c->table.definition = schema_def_to_jsonb(c->def);
 		catalog_table_insert(&c->table, c->error);
-		if (c->error != NULL)
+		if (c->error == NULL)
+			snapshot_index_plan(p->pipeline, &c->table, c->def, &p->options, c->made);
+		else
 			ereport(LOG,
 					(errcode(c->error->sqlstate),
 					 errmsg("source table \"%s.%s\" of pipeline \"%s\" is stopped: %s",

@@ -160,7 +160,17 @@ test_table_def(void)
 	CdcLabel labels[] = {{"x", 1}, {"yy", 2}};
 	CdcColumnDef columns[] = {{.name = "a", .type = CDC_TYPE_ENUM, .labels = labels, .nlabels = 2},
 	                          {.name = NULL, .type = CDC_TYPE_INT, .type_text = "int"}};
-	CdcTableDef def = {.schema = "s", .name = "t", .ncolumns = 2, .columns = columns, .user = &def};
+	CdcIndexPart parts[] = {{.column = "a", .prefix = 3, .descending = true},
+	                        {.expression = "lower(`a`)"}};
+	CdcIndexDef indexes[] = {
+	    {.name = "i", .type_text = "BTREE", .is_unique = true, .nparts = 2, .parts = parts}};
+	CdcTableDef def = {.schema = "s",
+	                   .name = "t",
+	                   .ncolumns = 2,
+	                   .columns = columns,
+	                   .nindexes = 1,
+	                   .indexes = indexes,
+	                   .user = &def};
 	CdcTableDef *copy;
 	CdcArena arena;
 
@@ -172,6 +182,17 @@ test_table_def(void)
 	is_strn(copy->columns[0].labels[1].data, copy->columns[0].labels[1].len, "yy", "label");
 	ok(copy->columns[1].name == NULL, "an unknown name stays unknown");
 	is_str(copy->columns[1].type_text, "int", "type text");
+	ok(copy->nindexes == 1 && copy->indexes != indexes && copy->indexes[0].parts != parts &&
+	       copy->indexes[0].is_unique && copy->indexes[0].nparts == 2,
+	   "indexes are copied deep");
+	is_str(copy->indexes[0].name, "i", "index name");
+	ok(strcmp(copy->indexes[0].parts[0].column, "a") == 0 &&
+	       copy->indexes[0].parts[0].column != parts[0].column &&
+	       copy->indexes[0].parts[0].prefix == 3 && copy->indexes[0].parts[0].descending,
+	   "index part that is a column");
+	ok(copy->indexes[0].parts[1].column == NULL &&
+	       strcmp(copy->indexes[0].parts[1].expression, "lower(`a`)") == 0,
+	   "index part that is an expression");
 	cdc_arena_free(&arena);
 	cdc_arena_init(&arena, &cdc_malloc_allocator, 64);
 	ok(cdc_table_def_copy(&def, &arena) == NULL, "copy without memory");
