@@ -39,7 +39,7 @@ test:
 
 test-long:
 	test/tools/install-deps
-	CDC_TEST_ROUNDS=200 CDC_FUZZ_INPUTS=20000000 test/run
+	CDC_TEST_ROUNDS=200 CDC_VERIFY_ROWS=1000000 CDC_FUZZ_INPUTS=20000000 test/run
 
 lint:
 	test/run lint

@@ -217,6 +217,70 @@ CREATE TABLE cdc_bridge.target_index
 );
 COMMENT ON TABLE cdc_bridge.target_index IS 'what becomes of each unique and secondary index of a source table on its target';
 
+CREATE SEQUENCE cdc_bridge.verify_request_seq;
+COMMENT ON SEQUENCE cdc_bridge.verify_request_seq IS 'numbers of requests of cdc_verify()';
+
+CREATE TABLE cdc_bridge.verify_request
+(
+	pipeline_id integer NOT NULL,
+	request bigint NOT NULL CONSTRAINT verify_request_request_key UNIQUE,
+	tables text[],
+	mode text NOT NULL,
+	state text NOT NULL,
+	requested_by oid NOT NULL,
+	requested_at timestamptz NOT NULL,
+	started_at timestamptz,
+	finished_at timestamptz,
+	-- How often a worker began with it since a table was finished: one that never ends is given up.
+	attempts integer NOT NULL,
+	last_error text,
+	last_error_sqlstate text,
+	last_error_detail text,
+	last_error_hint text,
+	CONSTRAINT verify_request_pkey PRIMARY KEY (pipeline_id, request)
+);
+COMMENT ON TABLE cdc_bridge.verify_request IS 'comparisons of mirrored tables with their source that cdc_verify() asked for; the newest 20 finished ones of each pipeline are kept';
+
+CREATE TABLE cdc_bridge.verify_table
+(
+	pipeline_id integer NOT NULL,
+	request bigint NOT NULL,
+	table_id integer NOT NULL,
+	-- Names, so that a result can be read when the table has left the pipeline.
+	source_schema text NOT NULL,
+	source_table text NOT NULL,
+	target_schema text NOT NULL,
+	target_table text NOT NULL,
+	state text NOT NULL,
+	reason text,
+	rows_source bigint NOT NULL,
+	rows_target bigint NOT NULL,
+	missing bigint NOT NULL,
+	extra bigint NOT NULL,
+	different bigint NOT NULL,
+	unsettled bigint NOT NULL,
+	chunks integer NOT NULL,
+	position_file text,
+	position_offset bigint,
+	started_at timestamptz,
+	finished_at timestamptz,
+	CONSTRAINT verify_table_pkey PRIMARY KEY (pipeline_id, request, table_id)
+);
+COMMENT ON TABLE cdc_bridge.verify_table IS 'what a comparison found, table by table';
+
+CREATE TABLE cdc_bridge.verify_difference
+(
+	pipeline_id integer NOT NULL,
+	request bigint NOT NULL,
+	table_id integer NOT NULL,
+	number bigint NOT NULL,
+	kind text NOT NULL,
+	key text[] NOT NULL,
+	columns text[],
+	CONSTRAINT verify_difference_pkey PRIMARY KEY (pipeline_id, request, table_id, number)
+);
+COMMENT ON TABLE cdc_bridge.verify_difference IS 'rows that a comparison found missing, extra or different: their keys and the columns, no values';
+
 -- A dump carries what was asked for, not how far it got: a restored pipeline comes up stopped and begins anew.
 SELECT pg_catalog.pg_extension_config_dump('cdc_bridge.pipeline', '');
 SELECT pg_catalog.pg_extension_config_dump('cdc_bridge.pipeline_table', '');
@@ -565,3 +629,86 @@ COMMENT ON COLUMN cdc_bridge.position."offset" IS 'offset in it';
 COMMENT ON COLUMN cdc_bridge.position.gtids IS 'set of GTIDs that are applied';
 COMMENT ON COLUMN cdc_bridge.position.committed_at IS 'when the newest position row was written here';
 COMMENT ON COLUMN cdc_bridge.position.file_created IS 'when the source made the file, which tells it from one of the same name after a reset of the log';
+
+-- ------------------------------------------------------------------------------------------------------- comparison
+-- The functions look themselves whose pipeline it is: only roles with the privileges of the pipeline's owner may ask for
+-- a comparison or read keys of rows. Views are as the others.
+
+CREATE FUNCTION @extschema@.cdc_verify(pipeline text, tables text[] DEFAULT NULL, mode text DEFAULT 'full')
+RETURNS bigint
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'cdc_verify';
+COMMENT ON FUNCTION @extschema@.cdc_verify(text, text[], text) IS 'ask for a comparison of mirrored tables with their source; returns the request''s number';
+REVOKE ALL ON FUNCTION @extschema@.cdc_verify(text, text[], text) FROM PUBLIC;
+
+CREATE FUNCTION @extschema@.cdc_cancel_verify(request bigint)
+RETURNS void
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'cdc_cancel_verify';
+COMMENT ON FUNCTION @extschema@.cdc_cancel_verify(bigint) IS 'give a comparison up; what it found so far stays';
+REVOKE ALL ON FUNCTION @extschema@.cdc_cancel_verify(bigint) FROM PUBLIC;
+
+CREATE FUNCTION @extschema@.cdc_verify_differences(request bigint)
+RETURNS TABLE(source_schema text, source_table text, target_schema text, target_table text, kind text, key text[],
+	columns text[])
+LANGUAGE C STABLE PARALLEL RESTRICTED ROWS 100
+AS 'MODULE_PATHNAME', 'cdc_verify_differences';
+COMMENT ON FUNCTION @extschema@.cdc_verify_differences(bigint) IS 'rows that a comparison found missing, extra or different';
+-- It shows keys of rows.
+REVOKE ALL ON FUNCTION @extschema@.cdc_verify_differences(bigint) FROM PUBLIC;
+
+-- As cdc_wait_for_pipeline.
+CREATE PROCEDURE @extschema@.cdc_wait_for_verify(request bigint, timeout interval DEFAULT NULL)
+LANGUAGE C
+AS 'MODULE_PATHNAME', 'cdc_wait_for_verify';
+COMMENT ON PROCEDURE @extschema@.cdc_wait_for_verify(bigint, interval) IS 'wait until a comparison has ended';
+
+CREATE FUNCTION cdc_bridge.stat_verify(OUT request bigint, OUT pipeline text, OUT mode text, OUT request_state text,
+	OUT source_schema text, OUT source_table text, OUT target_schema text, OUT target_table text, OUT state text,
+	OUT reason text, OUT rows_source bigint, OUT rows_target bigint, OUT missing bigint, OUT extra bigint,
+	OUT different bigint, OUT unsettled bigint, OUT chunks integer, OUT position_file text, OUT position_offset bigint,
+	OUT requested_by regrole, OUT requested_at timestamptz, OUT started_at timestamptz, OUT finished_at timestamptz,
+	OUT pid integer, OUT last_error text, OUT last_error_sqlstate text, OUT last_error_detail text,
+	OUT last_error_hint text)
+RETURNS SETOF record
+LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 100
+AS 'MODULE_PATHNAME', 'cdc_stat_verify';
+COMMENT ON FUNCTION cdc_bridge.stat_verify() IS 'behind view pg_stat_cdc_verify';
+
+CREATE VIEW @extschema@.pg_stat_cdc_verify WITH (security_barrier) AS
+SELECT s.request, s.pipeline, s.mode, s.request_state, s.source_schema, s.source_table, s.target_schema,
+	s.target_table, s.state, s.reason, s.rows_source, s.rows_target, s.missing, s.extra, s.different, s.unsettled,
+	s.chunks, s.position_file, s.position_offset, s.requested_by, s.requested_at, s.started_at, s.finished_at, s.pid,
+	s.last_error, s.last_error_sqlstate, s.last_error_detail, s.last_error_hint
+FROM cdc_bridge.stat_verify() AS s;
+COMMENT ON VIEW @extschema@.pg_stat_cdc_verify IS 'one row per comparison and table: what cdc_verify() found';
+GRANT SELECT ON @extschema@.pg_stat_cdc_verify TO PUBLIC;
+
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.request IS 'number that cdc_verify() returned';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.pipeline IS 'name of the pipeline';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.mode IS 'count, sample or full';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.request_state IS 'queued, running, done, failed or cancelled: the request as a whole';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.source_schema IS 'schema (database) at the source; NULL before a worker has begun with the request';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.source_table IS 'table at the source';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.target_schema IS 'schema here';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.target_table IS 'table here';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.state IS 'queued, running, done, skipped, failed or cancelled: this table';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.reason IS 'why it was skipped or failed';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.rows_source IS 'rows read (mode count: counted) at the source';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.rows_target IS 'rows looked at (modes count and sample: counted) here';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.missing IS 'rows that are at the source and not here';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.extra IS 'rows that are here and not at the source';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.different IS 'rows with other values here than at the source';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.unsettled IS 'rows that changed so often that they could not be compared';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.chunks IS 'chunks read';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.position_file IS 'tables that are done: binary log file of the position that was applied here when the comparison ended';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.position_offset IS 'offset in it';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.requested_by IS 'role that asked for it';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.requested_at IS 'when';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.started_at IS 'when the table was begun; the request, while it has no tables';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.finished_at IS 'when the table was finished; the request, when it has no tables';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.pid IS 'process that works on it; NULL when none does';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.last_error IS 'why the request failed';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.last_error_sqlstate IS 'its SQLSTATE';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.last_error_detail IS 'its detail';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.last_error_hint IS 'what to do about it';

@@ -75,7 +75,7 @@ is_reached(const CatalogPipeline *pipeline, CatalogPipelineState wanted)
 		case CATALOG_PIPELINE_STOPPED:
 			return pipeline->state == CATALOG_PIPELINE_STOPPED &&
 				(!shmem_pipeline_stat(pipeline->id, &stat) ||
-				 (stat.ingest_pid == 0 && stat.snapshot_workers == 0));
+				 (stat.ingest_pid == 0 && stat.snapshot_workers == 0 && stat.maintenance_pid == 0));
 		default:
 			return pipeline->state == wanted;
 	}

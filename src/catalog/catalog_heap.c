@@ -55,7 +55,10 @@ static const RelationName relation_names[CATALOG_RELATIONS] = {
 	[CATALOG_REL_PREPARED_XID] = {"prepared_xid", "prepared_xid_pkey"},
 	[CATALOG_REL_DEAD_LETTER] = {"dead_letter", "dead_letter_pkey"},
 	[CATALOG_REL_TARGET_INDEX] = {"target_index", "target_index_pkey"},
-	[CATALOG_REL_SKIPPED_TRANSACTION] = {"skipped_transaction", "skipped_transaction_pkey"}
+	[CATALOG_REL_SKIPPED_TRANSACTION] = {"skipped_transaction", "skipped_transaction_pkey"},
+	[CATALOG_REL_VERIFY_REQUEST] = {"verify_request", "verify_request_pkey"},
+	[CATALOG_REL_VERIFY_TABLE] = {"verify_table", "verify_table_pkey"},
+	[CATALOG_REL_VERIFY_DIFFERENCE] = {"verify_difference", "verify_difference_pkey"}
 };
 
 /* What this process knows; valid until a relcache invalidation hits one of the tables. */

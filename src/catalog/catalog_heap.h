@@ -36,10 +36,13 @@ typedef enum CatalogRelation
 	CATALOG_REL_PREPARED_XID,
 	CATALOG_REL_DEAD_LETTER,
 	CATALOG_REL_TARGET_INDEX,
-	CATALOG_REL_SKIPPED_TRANSACTION
+	CATALOG_REL_SKIPPED_TRANSACTION,
+	CATALOG_REL_VERIFY_REQUEST,
+	CATALOG_REL_VERIFY_TABLE,
+	CATALOG_REL_VERIFY_DIFFERENCE
 } CatalogRelation;
 
-#define CATALOG_RELATIONS 10
+#define CATALOG_RELATIONS 13
 
 /* Column numbers, as in the install script. */
 enum
@@ -188,6 +191,62 @@ enum
 	Anum_dead_letter_error_hint,
 	Anum_dead_letter_created_at,
 	Natts_dead_letter = Anum_dead_letter_created_at
+};
+
+enum
+{
+	Anum_verify_request_pipeline_id = 1,
+	Anum_verify_request_request,
+	Anum_verify_request_tables,
+	Anum_verify_request_mode,
+	Anum_verify_request_state,
+	Anum_verify_request_requested_by,
+	Anum_verify_request_requested_at,
+	Anum_verify_request_started_at,
+	Anum_verify_request_finished_at,
+	Anum_verify_request_attempts,
+	Anum_verify_request_last_error,
+	Anum_verify_request_last_error_sqlstate,
+	Anum_verify_request_last_error_detail,
+	Anum_verify_request_last_error_hint,
+	Natts_verify_request = Anum_verify_request_last_error_hint
+};
+
+enum
+{
+	Anum_verify_table_pipeline_id = 1,
+	Anum_verify_table_request,
+	Anum_verify_table_table_id,
+	Anum_verify_table_source_schema,
+	Anum_verify_table_source_table,
+	Anum_verify_table_target_schema,
+	Anum_verify_table_target_table,
+	Anum_verify_table_state,
+	Anum_verify_table_reason,
+	Anum_verify_table_rows_source,
+	Anum_verify_table_rows_target,
+	Anum_verify_table_missing,
+	Anum_verify_table_extra,
+	Anum_verify_table_different,
+	Anum_verify_table_unsettled,
+	Anum_verify_table_chunks,
+	Anum_verify_table_position_file,
+	Anum_verify_table_position_offset,
+	Anum_verify_table_started_at,
+	Anum_verify_table_finished_at,
+	Natts_verify_table = Anum_verify_table_finished_at
+};
+
+enum
+{
+	Anum_verify_difference_pipeline_id = 1,
+	Anum_verify_difference_request,
+	Anum_verify_difference_table_id,
+	Anum_verify_difference_number,
+	Anum_verify_difference_kind,
+	Anum_verify_difference_key,
+	Anum_verify_difference_columns,
+	Natts_verify_difference = Anum_verify_difference_columns
 };
 
 /* Next number of a sequence in schema cdc_bridge. */

@@ -29,6 +29,7 @@
 
 #include "catalog/catalog_heap.h"
 #include "catalog/catalog_shadow.h"
+#include "catalog/catalog_verify.h"
 #include "compat/pg_compat.h"
 
 static const char *const state_names[] = {
@@ -352,6 +353,7 @@ catalog_pipeline_delete(const CatalogPipeline *pipeline)
 	catalog_delete_rows(CATALOG_REL_SKIPPED_TRANSACTION, 1, &id);
 	catalog_delete_rows(CATALOG_REL_DEAD_LETTER, 1, &id);
 	catalog_delete_rows(CATALOG_REL_TARGET_INDEX, 1, &id);
+	catalog_verify_delete(id);
 	catalog_delete_rows(CATALOG_REL_PREPARED_XID, 1, &id);
 	catalog_delete_rows(CATALOG_REL_SNAPSHOT_DELETED, 1, &id);
 	catalog_delete_rows(CATALOG_REL_SNAPSHOT_CHUNK, 1, &id);

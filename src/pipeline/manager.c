@@ -32,6 +32,7 @@
 #include "utils/syscache.h"
 
 #include "catalog/catalog.h"
+#include "catalog/catalog_verify.h"
 #include "compat/pg_compat.h"
 #include "pipeline/budget.h"
 #include "pipeline/worker.h"
@@ -92,14 +93,19 @@ manager_exit(int code, Datum arg)
 	LWLockRelease(shmem->lock);
 }
 
-/* Pipelines of this database; false when the extension is not there. */
+/*
+ * Pipelines of this database, and the numbers of those that have an open request
+ * of cdc_verify(); false when the extension is not there.
+ */
 static bool
-read_pipelines(List **pipelines)
+read_pipelines(List **pipelines, List **verify_wanted)
 {
 	MemoryContext keep = CurrentMemoryContext;
+	ListCell   *lc;
 	bool		installed;
 
 	*pipelines = NIL;
+	*verify_wanted = NIL;
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	installed = OidIsValid(get_extension_oid("cdc_bridge", true));
@@ -108,6 +114,13 @@ read_pipelines(List **pipelines)
 		MemoryContext old = MemoryContextSwitchTo(keep);
 
 		*pipelines = catalog_pipeline_list();
+		foreach(lc, *pipelines)
+		{
+			int32		id = ((CatalogPipeline *) lfirst(lc))->id;
+
+			if (catalog_verify_open(id) != NULL)
+				*verify_wanted = lappend_int(*verify_wanted, id);
+		}
 		MemoryContextSwitchTo(old);
 	}
 	PopActiveSnapshot();
@@ -287,7 +300,7 @@ start_worker(const CatalogPipeline *pipeline, int place)
 	if (!owner_can_connect(pipeline))
 		return;
 	/* further snapshot workers get along without a place when there is none */
-	if (place <= SHMEM_SNAPSHOT && !origins_suffice(pipeline, place))
+	if ((place == SHMEM_INGEST || place == SHMEM_SNAPSHOT) && !origins_suffice(pipeline, place))
 		return;
 
 	old = MemoryContextSwitchTo(TopMemoryContext);
@@ -323,7 +336,7 @@ snapshot_workers(const CatalogPipeline *pipeline)
  * the next planned attempt.
  */
 static bool
-look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
+look_after_pipeline(const CatalogPipeline *pipeline, List *verify_wanted, TimestampTz now, long *nap)
 {
 	bool		should_run = pipeline->enabled && pipeline->state != CATALOG_PIPELINE_FAILED &&
 		shmem_may_run(pipeline->server_start);
@@ -339,6 +352,7 @@ look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
 	else
 	{
 		slot->owner = pipeline->owner;
+		slot->verify_wanted = list_member_int(verify_wanted, pipeline->id);
 		for (int i = 0; i < SHMEM_WORKER_PLACES; i++)
 		{
 			ShmemWorker *place = &slot->workers[i];
@@ -378,6 +392,9 @@ look_after_pipeline(const CatalogPipeline *pipeline, TimestampTz now, long *nap)
 				continue;
 			if (i >= SHMEM_SNAPSHOT &&
 				(i >= places || place->wishes_done == slot->snapshot_wishes || slot->workers[SHMEM_INGEST].pid == 0))
+				continue;
+			if (i == SHMEM_MAINTENANCE &&
+				(!slot->verify_wanted || slot->workers[SHMEM_INGEST].pid == 0))
 				continue;
 			if (place->retry_at > now)
 				*nap = Min(*nap, TimestampDifferenceMilliseconds(now, place->retry_at) + 1);
@@ -443,6 +460,7 @@ static long
 manage(void)
 {
 	List	   *pipelines;
+	List	   *verify_wanted;
 	ListCell   *lc;
 	bool		installed;
 	bool		needed = false;
@@ -456,9 +474,9 @@ manage(void)
 	LWLockRelease(shmem->lock);
 
 	reap_workers();
-	installed = read_pipelines(&pipelines);
+	installed = read_pipelines(&pipelines, &verify_wanted);
 	foreach(lc, pipelines)
-		needed |= look_after_pipeline(lfirst(lc), now, &nap);
+		needed |= look_after_pipeline(lfirst(lc), verify_wanted, now, &nap);
 	needed |= clear_dropped(pipelines, &nap);
 
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);

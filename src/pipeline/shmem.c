@@ -468,6 +468,7 @@ shmem_pipeline_stat(int32 pipeline_id, ShmemPipelineStat *stat)
 		stat->ingest_pid = ingest->pid;
 		for (int place = SHMEM_SNAPSHOT; place < SHMEM_WORKER_PLACES; place++)
 			stat->snapshot_workers += slot->workers[place].pid != 0;
+		stat->maintenance_pid = slot->workers[SHMEM_MAINTENANCE].pid;
 		stat->started_at = ingest->pid != 0 ? ingest->started_at : 0;
 		stat->retry_at = ingest->pid != 0 ? 0 : ingest->retry_at;
 		stat->failures = ingest->failures;

@@ -43,6 +43,7 @@ typedef struct ShmemPipelineStat
 	Oid			owner;
 	int			ingest_pid;		/* 0: not running */
 	int			snapshot_workers;	/* that run */
+	int			maintenance_pid;	/* 0: not running */
 	TimestampTz started_at;		/* of the ingest worker */
 	TimestampTz retry_at;		/* next attempt; 0 none planned */
 	int			failures;		/* in a row */

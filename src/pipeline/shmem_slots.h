@@ -43,6 +43,7 @@ typedef struct ShmemDatabase
 typedef enum ShmemWorkerKind
 {
 	SHMEM_INGEST,
+	SHMEM_MAINTENANCE,			/* compares tables with their source */
 	SHMEM_SNAPSHOT
 } ShmemWorkerKind;
 
@@ -69,6 +70,7 @@ typedef struct ShmemPipeline
 	uint32		snapshot_wishes;	/* grows each time that there are tables to be copied */
 	TimestampTz snapshot_rows_at;	/* when the next row may be written, see max_rows_per_second */
 	bool		join_wanted;	/* tables want to join, leave or be copied anew: for the ingest worker */
+	bool		verify_wanted;	/* a request of cdc_verify() is open; the manager reads it from the catalog */
 	bool		state_wanted;	/* the ingest worker shall write the pipeline's state again */
 	int			blocked_by;		/* pid of the backend that keeps workers out to the end of its transaction; 0 none */
 	int64		transactions;

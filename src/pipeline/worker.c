@@ -45,11 +45,13 @@
 static const char *const kind_names[] = {
 	[SHMEM_INGEST] = "ingest",
 	[SHMEM_SNAPSHOT] = "snapshot",
+	[SHMEM_MAINTENANCE] = "maintenance",
 };
 
 static const char *const kind_functions[] = {
 	[SHMEM_INGEST] = "cdc_ingest_main",
 	[SHMEM_SNAPSHOT] = "cdc_snapshot_main",
+	[SHMEM_MAINTENANCE] = "cdc_maintenance_main",
 };
 
 /* What a worker is told by the manager, in bgw_extra. */
@@ -323,7 +325,9 @@ load_pipeline(Worker *w)
 	w->endpoint = mysql_endpoint_load(server->serverid, w->owner);
 	MemoryContextSwitchTo(old);
 
-	set_up_origin(w);
+	/* the maintenance worker writes no row that could be told on */
+	if (w->kind != SHMEM_MAINTENANCE)
+		set_up_origin(w);
 	if (w->kind == SHMEM_INGEST)
 		note_server(w->pipeline);
 

@@ -86,6 +86,7 @@ extern PGDLLEXPORT void cdc_launcher_main(Datum arg);
 extern PGDLLEXPORT void cdc_manager_main(Datum arg);
 extern PGDLLEXPORT void cdc_ingest_main(Datum arg);
 extern PGDLLEXPORT void cdc_snapshot_main(Datum arg);
+extern PGDLLEXPORT void cdc_maintenance_main(Datum arg);
 
 /* launcher.c: register the launcher; called by _PG_init. */
 extern void launcher_register(void);

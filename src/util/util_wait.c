@@ -24,6 +24,7 @@ wait_event_of(UtilWaitEvent why)
 		[UTIL_WAIT_SOURCE_READ] = "CdcBridgeSourceRead",
 		[UTIL_WAIT_SNAPSHOT] = "CdcBridgeSnapshot",
 		[UTIL_WAIT_PIPELINE] = "CdcBridgePipeline",
+		[UTIL_WAIT_VERIFY] = "CdcBridgeVerify",
 	};
 	static uint32 events[lengthof(names)];
 

@@ -18,7 +18,8 @@ typedef enum UtilWaitEvent
 	UTIL_WAIT_SOURCE_CONNECT,
 	UTIL_WAIT_SOURCE_READ,
 	UTIL_WAIT_SNAPSHOT,			/* snapshot worker: nothing to copy */
-	UTIL_WAIT_PIPELINE			/* a SQL function waits for a worker */
+	UTIL_WAIT_PIPELINE,			/* a SQL function waits for a worker */
+	UTIL_WAIT_VERIFY			/* maintenance worker: the stream has to pass what was read */
 } UtilWaitEvent;
 
 /*

@@ -35,6 +35,7 @@ for my $round (1 .. 2)
 	$source->stop_writers;
 	$pipeline->wait_for_catchup;
 	$pipeline->is_same("round $round: the snapshot under 8 writers equals the source");
+	$pipeline->is_verified("round $round: cdc_verify() says so too");
 	is($postgres->psql('select count(*) from cdc_bridge.snapshot_deleted'), 0, "round $round: no notes of the snapshot are left");
 	is($pipeline->state, 'streaming', "round $round: it streams");
 	$pipeline->stop->drop->drop_target;

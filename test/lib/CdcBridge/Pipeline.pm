@@ -6,6 +6,7 @@ package CdcBridge::Pipeline;
 #   $pipeline->setup->start->wait_for_state('streaming');
 #   $pipeline->wait_for_catchup;
 #   $pipeline->is_same('after the snapshot');        # a test: every row of every table is equal on both sides
+#   $pipeline->is_verified('and says so');           # a test: cdc_verify() finds the same
 #
 # Whether both sides are equal is told by CdcBridge::Rows, which asks both servers and never the extension.
 
@@ -181,12 +182,55 @@ sub describe
 {
 	my ($self) = @_;
 	my $text = '';
-	for my $view (qw(pg_stat_cdc_pipeline pg_stat_cdc_table pg_stat_cdc_snapshot))
+	for my $view (qw(pg_stat_cdc_pipeline pg_stat_cdc_table pg_stat_cdc_snapshot pg_stat_cdc_verify))
 	{
 		my ($status, $out, $err) = $self->{postgres}->try_psql("\\x on\n\\t off\nselect * from $view");
 		$text .= "-- $view\n$out$err\n";
 	}
 	return $text . "-- server log\n" . $self->{postgres}->log_tail(25);
+}
+
+# Ask the extension itself: cdc_verify() over TABLES (names at the source; default: all) in full mode, or MODE. Waits for
+# it, and returns what it found, one line for each row or table that is not equal; '' when all is well. It stands beside
+# same_rows, which never asks the extension, and does not replace it.
+sub verify
+{
+	my ($self, @tables) = @_;
+	return $self->verify_mode('full', @tables);
+}
+
+sub verify_mode
+{
+	my ($self, $mode, @tables) = @_;
+	my $list = @tables ? quote('{' . join(',', map { "$self->{schema}.$_" } @tables) . '}') : 'null';
+	my $request = $self->{postgres}->psql('select cdc_verify(' . quote($self->{name}) . ", $list, " . quote($mode) . ')');
+	return $self->verify_result($request);
+}
+
+# Wait for a request of cdc_verify() and tell what it found.
+sub verify_result
+{
+	my ($self, $request) = @_;
+	my $postgres = $self->{postgres};
+	$self->{verify_request} = $request;
+	my ($status, $out, $err) = $postgres->try_psql("call cdc_wait_for_verify($request, '" . timeout() . " s')");
+	return "verification $request: $err" . $self->describe if $status != 0;
+	my $tables = $postgres->psql("select format('%s: %s missing, %s extra, %s different, %s unsettled, %s%s', source_table, missing, extra, different, "
+		. "unsettled, state, ': ' || reason) from pg_stat_cdc_verify where request = $request and (state <> 'done' or missing + extra + different + unsettled > 0) order by source_table");
+	my $rows = $postgres->psql("select format('%s: %s %s%s', source_table, kind, key, ' ' || columns::text) from cdc_verify_differences($request) order by source_table, kind, key");
+	return join('', map { "$_\n" } grep { $_ ne '' } $tables, $rows);
+}
+
+# The same as a test: nothing is found.
+sub is_verified
+{
+	my ($self, $name, @tables) = @_;
+	my $test = Test::Builder->new;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $found = $self->verify(@tables);
+	my $ok = $test->ok($found eq '', $name);
+	$test->diag($found) unless $ok;
+	return $ok;
 }
 
 # Compare all rows of TABLES (default: all base tables of the source's schema). True when they are equal; otherwise

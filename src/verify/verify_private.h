@@ -1,0 +1,301 @@
+/*-------------------------------------------------------------------------
+ *
+ * verify_private.h
+ *	  What the files of verify/ share.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_VERIFY_PRIVATE_H
+#define CDC_VERIFY_PRIVATE_H
+
+#include "postgres.h"
+#include "access/genam.h"
+#include "access/relscan.h"
+#include "access/tupconvert.h"
+#include "executor/tuptable.h"
+#include "storage/block.h"
+#include "storage/itemptr.h"
+#include "utils/rel.h"
+
+#include "catalog/catalog_verify.h"
+#include "chunk/chunk.h"
+#include "core/arena.h"
+#include "mysql/mysql_server.h"
+#include "schema/table.h"
+#include "verify/verify.h"
+
+/* ---- rows of the source, as text (verify_source.c) ---- */
+
+typedef struct VerifyRow
+{
+	const char **values;		/* all columns, then the key's values for paging; NULL: SQL NULL */
+	uint32	   *lengths;
+} VerifyRow;
+
+typedef struct VerifyPage
+{
+	VerifyRow  *rows;
+	int			nrows;
+	int64		bytes;
+	bool		is_last;		/* nothing behind it */
+} VerifyPage;
+
+/* ---- the table that is being compared ---- */
+
+typedef enum VerifyPhase
+{
+	VERIFY_PHASE_PAGES,			/* the source's rows, chunk by chunk: -> SCAN (full), COUNT (sample) */
+	VERIFY_PHASE_SCAN,			/* the target's keys: -> PICK, END */
+	VERIFY_PHASE_PICK,			/* target rows whose keys the source did not show: -> PICK, END */
+	VERIFY_PHASE_COUNT,			/* both counted: -> END */
+	VERIFY_PHASE_END
+} VerifyPhase;
+
+/* A row that differs, for now. */
+typedef struct VerifySuspect
+{
+	char	   *condition;		/* finds it at the source */
+	Datum	   *key;			/* finds it here: the key index's columns */
+	Size		row_bytes;		/* roughly, of its text at the source */
+	bool		from_scan;		/* the source did not show it */
+	bool		is_settled;
+	int			rounds;
+	int			confirmed;		/* rounds in a row that say it differs */
+
+	/* the round before */
+	bool		target_known;
+	bool		target_found;
+	TransactionId target_xmin;
+	ItemPointerData target_tid;
+	bool		source_known;
+	uint64		source_hash;	/* of its text; 0: not there */
+
+	bool		was_asked;		/* for, in this round */
+} VerifySuspect;
+
+/* A row that the source gave for one of the suspects first .. end - 1. */
+typedef struct VerifyAnswer
+{
+	VerifyRow	row;
+	int			first;
+	int			end;
+} VerifyAnswer;
+
+typedef enum VerifySettleStep
+{
+	VERIFY_SETTLE_IDLE,			/* -> READ */
+	VERIFY_SETTLE_READ,			/* read the rows at the source: -> WAIT */
+	VERIFY_SETTLE_WAIT,			/* the stream has to pass what the read may have seen: -> LOOK */
+	VERIFY_SETTLE_LOOK			/* compare with the rows here: -> READ, IDLE */
+} VerifySettleStep;
+
+typedef struct VerifyKeys VerifyKeys;
+
+typedef struct VerifyWork
+{
+	MemoryContext cxt;
+	CatalogVerifyTable result;
+	bool		is_sample;
+	int64		listed;			/* rows in verify_difference */
+	TimestampTz saved_at;
+
+	int32		generation;
+	Oid			target;
+	CdcTableDef *def;
+	int		   *key;			/* columns of the key, in its order */
+	int			nkey;
+	char	   *source_name;	/* quoted */
+
+	VerifyPhase phase;
+	ChunkKey   *after;			/* NULL: from the start */
+	MemoryContext after_cxt;
+	uint64		limit;			/* of the next page */
+	Size		row_bytes;		/* average of the newest page */
+	VerifyKeys *keys;			/* hashes of both sides' keys; NULL unless full */
+	Oid			scan_leaf;		/* the table that is being scanned; InvalidOid: the first */
+	BlockNumber next_block;		/* in it */
+	uint64	   *candidates;		/* hashes of keys that only the target has, sorted */
+	int			ncandidates;
+
+	/* count */
+	bool		count_waits;
+	int			count_rounds;
+	int			count_same;
+	int64		count_source;
+	int64		count_source_before;	/* -1: none */
+	int64		count_target;
+
+	/* rows to be settled */
+	MemoryContext suspect_cxt;
+	MemoryContext round_cxt;
+	VerifyAnswer *answers;		/* of this round, in round_cxt */
+	int			nanswers;
+	VerifySuspect *suspects;
+	int			nsuspects;
+	int			max_suspects;	/* room in the array */
+	Size		suspect_bytes;
+	VerifySettleStep settle;
+	CdcPosition mark;			/* the stream has to pass it */
+	CatalogPosition *looked_at; /* what was applied when the target was last looked at; NULL: not yet */
+	bool		is_sure;		/* the source has shown everything up to looked_at */
+	int			tries;
+} VerifyWork;
+
+struct Verify
+{
+	MemoryContext cxt;
+	MemoryContext step_cxt;		/* reset at each step */
+	MemoryContext session_cxt;	/* the session's; a failed one goes with it */
+	int32		pipeline_id;
+	char	   *pipeline_name;
+	const MysqlEndpoint *endpoint;
+	char	   *identity;
+	uint64		max_rows;
+	int			sample_percent;
+	SchemaTypeOptions types;
+	MysqlSession *session;
+	MysqlServerInfo *info;
+	CdcArena	arena;
+	int64		request;		/* that is being worked on; 0: none */
+	const CdcColumnDef *current;	/* column whose value is being turned, for error contexts; else NULL */
+	VerifyWork *work;			/* NULL: the next table is to be chosen */
+};
+
+/* ---- verify_source.c ---- */
+
+extern void verify_source_open(Verify *verify);
+
+/* Next page of the table in key order; moves on work->after. Memory: the current context. */
+extern VerifyPage *verify_source_page(Verify *verify);
+
+/* Move on by as many rows as a page would have; true when that was the end. */
+extern bool verify_source_skip(Verify *verify);
+
+/* Read the rows of the suspects that are not settled into work->round_rows, as far as memory allows. */
+extern void verify_source_suspects(Verify *verify);
+extern uint64 verify_source_row_hash(const VerifyWork *work, const VerifyRow *row);	/* never 0 */
+
+extern int64 verify_source_count(Verify *verify);
+
+/* Is everything that was applied here visible at the source? The log moves before the engine. */
+extern bool verify_source_shows(Verify *verify, const CatalogPosition *applied);
+
+/* "`a` = 1 AND `b` = 2" for the key values at the end of a row. */
+extern char *verify_source_condition(const Verify *verify, const VerifyRow *row);
+
+/* ---- verify_target.c ---- */
+
+/* A plain table that rows are in: the target itself, or a partition. */
+typedef struct VerifyLeaf
+{
+	Relation	rel;
+	Relation	index;
+	IndexScanDesc scan;
+	TupleTableSlot *slot;
+	TupleConversionMap *map;	/* to the target's columns; NULL: they are the same */
+} VerifyLeaf;
+
+typedef struct VerifyTarget
+{
+	MemoryContext cxt;			/* that it was opened in */
+	Relation	rel;
+	Relation	index;
+	VerifyLeaf *leaves;			/* by OID */
+	int			nleaves;
+	SchemaTable *table;
+	int			nkey;
+	AttrNumber *key_attnums;	/* in index order */
+	int		   *key_columns;	/* source columns of these */
+	ScanKey		keys;
+	TupleTableSlot *converted;	/* for rows of partitions with other columns */
+	TupleTableSlot *slot;		/* the target's row, in the target's columns */
+	TupleTableSlot *stored;		/* the same as it is stored */
+	Datum	   *values;			/* the source's row, by attribute */
+	bool	   *nulls;
+} VerifyTarget;
+
+/* Open the target of the work for reading, to the end of the transaction. Throws when it cannot be read. */
+extern VerifyTarget *verify_target_open(Verify *verify);
+extern void verify_target_close(VerifyTarget *target);
+
+/* Only the relation, with rights and kind checked, resp. the plain tables that its rows are in, by OID. */
+extern Relation verify_target_open_relation(Verify *verify);
+extern List *verify_target_open_leaves(Relation rel);
+
+/* A row was fetched into a leaf's slot: make it the target's row. */
+extern void verify_target_show(VerifyTarget *target, VerifyLeaf *leaf);
+
+/* Turn a row of the source into values, in the current context. */
+extern void verify_target_take(Verify *verify, VerifyTarget *target, const VerifyRow *row);
+
+/* Find the row with that key (index order), resp. with the key of the taken row, by the active snapshot. */
+extern bool verify_target_find(VerifyTarget *target, const Datum *key);
+extern bool verify_target_find_taken(VerifyTarget *target);
+
+/* Names of the columns in which the found row and the taken one differ; NIL: none. */
+extern bool verify_target_is_equal(VerifyTarget *target);
+extern List *verify_target_differing(VerifyTarget *target);
+
+/* Hash of a key: of the taken row, resp. of the row in the slot. */
+extern uint64 verify_target_hash_taken(VerifyTarget *target);
+extern uint64 verify_target_hash_slot(VerifyTarget *target);
+
+/* The key of the taken row resp. of the slot, copied into the current context. */
+extern Datum *verify_target_key_taken(VerifyTarget *target);
+extern Datum *verify_target_key_slot(VerifyTarget *target);
+
+/* Is the taken row's key the one? */
+extern bool verify_target_same_key(VerifyTarget *target, const Datum *key);
+
+/* The key as text, for people: List of char *. */
+extern List *verify_target_key_text(VerifyTarget *target, const Datum *key);
+
+/* Condition that finds the slot's key at the source; "FALSE" when the source cannot have such a key. */
+extern char *verify_target_condition(Verify *verify, VerifyTarget *target);
+
+/* ---- verify_keys.c ---- */
+
+typedef enum VerifySide
+{
+	VERIFY_SOURCE,
+	VERIFY_TARGET
+} VerifySide;
+
+/* Outlives transactions; memory stays bounded, the rest is in temporary files. */
+extern VerifyKeys *verify_keys_create(MemoryContext cxt);
+extern void verify_keys_add(VerifyKeys *keys, VerifySide side, uint64 hash);
+
+/*
+ * Hashes that only the target has, sorted, in cxt: those of as many parts as fit
+ * into memory. Call it until it returns false.
+ */
+extern bool verify_keys_only_target(VerifyKeys *keys, MemoryContext cxt, uint64 **hashes, int *nhashes);
+extern void verify_keys_destroy(VerifyKeys *keys);
+
+/* ---- verify_settle.c ---- */
+
+/* Note a row that differs. row: the source's; NULL when the row in target's slot came from a scan. */
+extern void verify_suspect_add(Verify *verify, VerifyTarget *target, const VerifyRow *row);
+
+/* Are there so many that they have to be settled before more are looked for? */
+extern bool verify_suspects_full(const VerifyWork *work);
+
+/* One step of settling all suspects; false when none is left. */
+extern bool verify_settle_step(Verify *verify);
+
+/* Has the stream passed a position that was read at the source? Naps when it has not. */
+extern bool verify_stream_passed(Verify *verify, const CdcPosition *mark);
+
+/* ---- verify.c ---- */
+
+/*
+ * In a transaction: may the table still be compared? Otherwise *why says why not,
+ * NULL when nobody wants to know any more.
+ */
+extern bool verify_still_valid(Verify *verify, char **why);
+
+/* End the work on a table that verify_still_valid refused. Outside a transaction. */
+extern void verify_leave_table(Verify *verify, const char *why);
+
+#endif							/* CDC_VERIFY_PRIVATE_H */

@@ -1,0 +1,644 @@
+/*-------------------------------------------------------------------------
+ *
+ * verify_target.c
+ *	  The target's side of a comparison: find a row by key, compare it, tell its
+ *	  key.
+ *
+ * NOTES
+ *	  The source's row becomes Datums by the code that snapshot and stream use
+ *	  (mysql_text_to_cell, schema_cell_to_datum), so a value that a policy replaces
+ *	  is replaced here too. Two values are equal when their bytes are: that finds
+ *	  a trailing blank, the scale of a number, the last digit of a float, a key
+ *	  in jsonb.
+ *
+ *	  A row of a partitioned target is looked for in one leaf after the other.
+ *
+ *	  A target is open for one transaction; look-ups see what its active snapshot
+ *	  sees. Rows are read below the executor, so rights are checked here.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/heapam.h"
+#include "access/relation.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_type.h"
+#include "common/hashfn.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/rls.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+#include "binlog/charset.h"
+#include "compat/pg_compat.h"
+#include "heap/heap_row.h"
+#include "mysql/mysql_text.h"
+#include "verify/verify_private.h"
+
+static void
+check_rights(Relation rel)
+{
+	if (pg_class_aclcheck(RelationGetRelid(rel), GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for table %s", RelationGetRelationName(rel)),
+				 errhint("Run GRANT SELECT ON %s TO %s.",
+						 quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
+													RelationGetRelationName(rel)),
+						 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
+	if (check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("row-level security applies to table \"%s\"", RelationGetRelationName(rel)),
+				 errdetail("Rows are compared without looking at policies."),
+				 errhint("Use ALTER TABLE ... NO FORCE ROW LEVEL SECURITY, or a table that has none.")));
+}
+
+/* The valid primary key index of a plain table. */
+static Relation
+open_key_index(Relation rel)
+{
+	List	   *indexes = RelationGetIndexList(rel);
+	ListCell   *lc;
+
+	foreach(lc, indexes)
+	{
+		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
+
+		if (index->rd_index->indisprimary && index->rd_index->indisvalid && index->rd_rel->relam == BTREE_AM_OID)
+			return index;
+		index_close(index, AccessShareLock);
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("table \"%s\" has no primary key", RelationGetRelationName(rel)),
+			 errdetail("Rows are found by it.")));
+	return NULL;				/* keep compiler quiet */
+}
+
+/* What is to be known of the key's columns: where they stand, and their equality. */
+static void
+prepare_key(VerifyTarget *target)
+{
+	Relation	index = target->index;
+
+	target->nkey = IndexRelationGetNumberOfKeyAttributes(index);
+	target->key_attnums = palloc(sizeof(AttrNumber) * target->nkey);
+	target->key_columns = palloc(sizeof(int) * target->nkey);
+	target->keys = palloc0(sizeof(ScanKeyData) * target->nkey);
+	for (int i = 0; i < target->nkey; i++)
+	{
+		Oid			type = index->rd_opcintype[i];
+		Oid			op = get_opfamily_member(index->rd_opfamily[i], type, type, BTEqualStrategyNumber);
+		AttrNumber	attnum = index->rd_index->indkey.values[i];
+
+		if (!OidIsValid(op))
+			elog(ERROR, "missing equality operator for type %u in operator family %u", type, index->rd_opfamily[i]);
+		ScanKeyEntryInitialize(&target->keys[i], 0, i + 1, BTEqualStrategyNumber, InvalidOid,
+							   index->rd_indcollation[i], get_opcode(op), (Datum) 0);
+
+		target->key_attnums[i] = attnum;
+		target->key_columns[i] = -1;
+		for (int j = 0; j < target->table->ncolumns; j++)
+		{
+			if (target->table->columns[j].attnum == attnum)
+				target->key_columns[i] = j;
+		}
+		if (target->key_columns[i] < 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("column \"%s\" of the primary key of table \"%s\" is not one of the source's",
+							NameStr(TupleDescAttr(RelationGetDescr(target->rel), attnum - 1)->attname),
+							RelationGetRelationName(target->rel))));
+	}
+}
+
+static _Noreturn void
+refuse_kind(Relation rel)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("table \"%s\" cannot be compared", RelationGetRelationName(rel)),
+			 errdetail("Only plain tables can be, and partitioned ones whose partitions are plain tables.")));
+}
+
+Relation
+verify_target_open_relation(Verify *verify)
+{
+	Oid			relid = verify->work->target;
+	Relation	rel = OidIsValid(relid) ? try_relation_open(relid, AccessShareLock) : NULL;
+
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("target table does not exist"),
+				 errdetail("It was dropped or made anew after the pipeline had started with it.")));
+	if (rel->rd_rel->relkind != RELKIND_RELATION && rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+		refuse_kind(rel);
+	check_rights(rel);
+	return rel;
+}
+
+List *
+verify_target_open_leaves(Relation rel)
+{
+	List	   *result = NIL;
+	List	   *oids = find_all_inheritors(RelationGetRelid(rel), AccessShareLock, NULL);
+	ListCell   *lc;
+
+	/* tables that merely inherit are not the target */
+	if (rel->rd_rel->relkind == RELKIND_RELATION)
+		oids = list_make1_oid(RelationGetRelid(rel));
+	list_sort(oids, list_oid_cmp);
+	foreach(lc, oids)
+	{
+		Relation	leaf = relation_open(lfirst_oid(lc), AccessShareLock);
+
+		if (leaf->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		{
+			relation_close(leaf, AccessShareLock);
+			continue;
+		}
+		if (leaf->rd_rel->relkind != RELKIND_RELATION || leaf->rd_tableam != GetHeapamTableAmRoutine())
+			refuse_kind(leaf);
+		result = lappend(result, leaf);
+	}
+	return result;
+}
+
+/* Open the tables that rows are in, ready for look-ups. */
+static void
+open_leaves(VerifyTarget *target)
+{
+	List	   *rels = verify_target_open_leaves(target->rel);
+	ListCell   *lc;
+
+	target->leaves = palloc0(sizeof(VerifyLeaf) * Max(list_length(rels), 1));
+	foreach(lc, rels)
+	{
+		VerifyLeaf *leaf = &target->leaves[target->nleaves++];
+
+		leaf->rel = lfirst(lc);
+		leaf->index = open_key_index(leaf->rel);
+		leaf->scan = cdc_index_beginscan(leaf->rel, leaf->index, GetActiveSnapshot(), target->nkey);
+		leaf->slot = table_slot_create(leaf->rel, NULL);
+		if (leaf->rel != target->rel)
+			leaf->map = convert_tuples_by_name(RelationGetDescr(leaf->rel), RelationGetDescr(target->rel));
+	}
+	target->converted = MakeSingleTupleTableSlot(RelationGetDescr(target->rel), &TTSOpsVirtual);
+	target->slot = target->stored = target->converted;
+}
+
+VerifyTarget *
+verify_target_open(Verify *verify)
+{
+	VerifyWork *work = verify->work;
+	VerifyTarget *target = palloc0(sizeof(VerifyTarget));
+
+	target->cxt = CurrentMemoryContext;
+	target->rel = verify_target_open_relation(verify);
+	target->table = schema_table_open(work->def, target->rel, &verify->types.policies, CurrentMemoryContext);
+	target->index = open_key_index(target->rel);
+	prepare_key(target);
+	open_leaves(target);
+	target->values = palloc0(sizeof(Datum) * target->table->natts);
+	target->nulls = palloc0(sizeof(bool) * target->table->natts);
+	return target;
+}
+
+/* Not called after an error: then the end of the transaction closes it all. */
+void
+verify_target_close(VerifyTarget *target)
+{
+	for (int i = 0; i < target->nleaves; i++)
+	{
+		VerifyLeaf *leaf = &target->leaves[i];
+
+		ExecDropSingleTupleTableSlot(leaf->slot);
+		index_endscan(leaf->scan);
+		index_close(leaf->index, AccessShareLock);
+		relation_close(leaf->rel, AccessShareLock);
+	}
+	ExecDropSingleTupleTableSlot(target->converted);
+	index_close(target->index, AccessShareLock);
+	relation_close(target->rel, AccessShareLock);
+}
+
+void
+verify_target_take(Verify *verify, VerifyTarget *target, const VerifyRow *row)
+{
+	const CdcTableDef *def = verify->work->def;
+
+	cdc_arena_reset(&verify->arena);
+	for (int i = 0; i < target->table->ncolumns; i++)
+	{
+		SchemaColumn *column = &target->table->columns[i];
+		CdcCell		cell;
+		CdcError	err = {0};
+
+		if (column->attnum <= 0)
+			continue;
+		if (mysql_text_to_cell(&def->columns[i], row->values[i], row->lengths[i], &verify->arena, &cell, &err) != CDC_OK)
+			heap_row_bad_cell(&def->columns[i], &err);
+		verify->current = &def->columns[i];
+		target->values[column->attnum - 1] =
+			schema_cell_to_datum(column, &cell, &target->nulls[column->attnum - 1]);
+		verify->current = NULL;
+	}
+}
+
+void
+verify_target_show(VerifyTarget *target, VerifyLeaf *leaf)
+{
+	target->stored = target->slot = leaf->slot;
+	if (leaf->map != NULL)
+		target->slot = execute_attr_map_slot(leaf->map->attrMap, leaf->slot, target->converted);
+}
+
+bool
+verify_target_find(VerifyTarget *target, const Datum *key)
+{
+	bool		found = false;
+
+	for (int i = 0; i < target->nkey; i++)
+		target->keys[i].sk_argument = key[i];
+
+	for (int i = 0; i < target->nleaves && !found; i++)
+	{
+		VerifyLeaf *leaf = &target->leaves[i];
+		/* the scan keeps things of its own between two rows */
+		MemoryContext old = MemoryContextSwitchTo(target->cxt);
+
+		index_rescan(leaf->scan, target->keys, target->nkey, NULL, 0);
+		found = index_getnext_slot(leaf->scan, ForwardScanDirection, leaf->slot);
+		MemoryContextSwitchTo(old);
+		if (found)
+			verify_target_show(target, leaf);
+	}
+	return found;
+}
+
+/* The key columns of the taken row, in index order, not copied. */
+static void
+taken_key(const VerifyTarget *target, Datum *key)
+{
+	for (int i = 0; i < target->nkey; i++)
+	{
+		int			att = target->key_attnums[i] - 1;
+
+		if (target->nulls[att])
+			ereport(ERROR,
+					(errcode(ERRCODE_NOT_NULL_VIOLATION),
+					 errmsg("null value in the key of table \"%s\"", RelationGetRelationName(target->rel))));
+		key[i] = target->values[att];
+	}
+}
+
+bool
+verify_target_find_taken(VerifyTarget *target)
+{
+	Datum		key[INDEX_MAX_KEYS];
+
+	taken_key(target, key);
+	return verify_target_find(target, key);
+}
+
+/* Are the values of one source column equal, byte by byte? */
+static bool
+column_is_equal(VerifyTarget *target, const SchemaColumn *column)
+{
+	int			att = column->attnum - 1;
+	Form_pg_attribute attr;
+
+	if (column->attnum <= 0)
+		return true;
+	attr = TupleDescAttr(RelationGetDescr(target->rel), att);
+	if (target->slot->tts_isnull[att] || target->nulls[att])
+		return target->slot->tts_isnull[att] && target->nulls[att];
+	return datum_image_eq(target->slot->tts_values[att], target->values[att], attr->attbyval, attr->attlen);
+}
+
+bool
+verify_target_is_equal(VerifyTarget *target)
+{
+	slot_getallattrs(target->slot);
+	for (int i = 0; i < target->table->ncolumns; i++)
+	{
+		if (!column_is_equal(target, &target->table->columns[i]))
+			return false;
+	}
+	return true;
+}
+
+List *
+verify_target_differing(VerifyTarget *target)
+{
+	List	   *result = NIL;
+
+	slot_getallattrs(target->slot);
+	for (int i = 0; i < target->table->ncolumns; i++)
+	{
+		if (!column_is_equal(target, &target->table->columns[i]))
+			result = lappend(result, pstrdup(target->table->def->columns[i].name));
+	}
+	return result;
+}
+
+static uint64
+hash_value(uint64 hash, Form_pg_attribute attr, Datum value)
+{
+	if (attr->attbyval)
+		return hash_bytes_extended((const unsigned char *) &value, sizeof(value), hash);
+	if (attr->attlen == -1)
+	{
+		struct varlena *bytes = pg_detoast_datum_packed((struct varlena *) DatumGetPointer(value));
+
+		hash = hash_bytes_extended((const unsigned char *) VARDATA_ANY(bytes), (int) VARSIZE_ANY_EXHDR(bytes), hash);
+		if (bytes != (struct varlena *) DatumGetPointer(value))
+			pfree(bytes);
+		return hash;
+	}
+	return hash_bytes_extended((const unsigned char *) DatumGetPointer(value),
+							   attr->attlen > 0 ? attr->attlen : (int) strlen(DatumGetCString(value)), hash);
+}
+
+static uint64
+hash_key(VerifyTarget *target, const Datum *values)
+{
+	uint64		hash = 0x636463;
+
+	for (int i = 0; i < target->nkey; i++)
+	{
+		int			att = target->key_attnums[i] - 1;
+
+		hash = hash_value(hash, TupleDescAttr(RelationGetDescr(target->rel), att), values[att]);
+	}
+	return hash;
+}
+
+uint64
+verify_target_hash_taken(VerifyTarget *target)
+{
+	return hash_key(target, target->values);
+}
+
+uint64
+verify_target_hash_slot(VerifyTarget *target)
+{
+	slot_getallattrs(target->slot);
+	return hash_key(target, target->slot->tts_values);
+}
+
+static Datum *
+copy_key(VerifyTarget *target, const Datum *values)
+{
+	Datum	   *key = palloc(sizeof(Datum) * target->nkey);
+
+	for (int i = 0; i < target->nkey; i++)
+	{
+		int			att = target->key_attnums[i] - 1;
+		Form_pg_attribute attr = TupleDescAttr(RelationGetDescr(target->rel), att);
+
+		key[i] = attr->attlen == -1
+			? PointerGetDatum(PG_DETOAST_DATUM_COPY(values[att]))
+			: datumCopy(values[att], attr->attbyval, attr->attlen);
+	}
+	return key;
+}
+
+Datum *
+verify_target_key_taken(VerifyTarget *target)
+{
+	return copy_key(target, target->values);
+}
+
+Datum *
+verify_target_key_slot(VerifyTarget *target)
+{
+	slot_getallattrs(target->slot);
+	return copy_key(target, target->slot->tts_values);
+}
+
+bool
+verify_target_same_key(VerifyTarget *target, const Datum *key)
+{
+	for (int i = 0; i < target->nkey; i++)
+	{
+		ScanKey		entry = &target->keys[i];
+		int			att = target->key_attnums[i] - 1;
+
+		if (target->nulls[att] ||
+			!DatumGetBool(FunctionCall2Coll(&entry->sk_func, entry->sk_collation, target->values[att], key[i])))
+			return false;
+	}
+	return true;
+}
+
+static char *
+value_text(Form_pg_attribute attr, Datum value)
+{
+	Oid			output;
+	bool		is_varlena;
+
+	getTypeOutputInfo(attr->atttypid, &output, &is_varlena);
+	return OidOutputFunctionCall(output, value);
+}
+
+List *
+verify_target_key_text(VerifyTarget *target, const Datum *key)
+{
+	List	   *result = NIL;
+
+	for (int i = 0; i < target->nkey; i++)
+		result = lappend(result, value_text(TupleDescAttr(RelationGetDescr(target->rel), target->key_attnums[i] - 1), key[i]));
+	return result;
+}
+
+/* ---------------------------------------------------- a target's key at the source */
+
+/* '...' when text has only these characters, else NULL: the source has no such value. */
+static char *
+plain_literal(const char *text, const char *allowed, bool quoted)
+{
+	if (text[0] == '\0' || strspn(text, allowed) != strlen(text))
+		return NULL;
+	return psprintf(quoted ? "'%s'" : "%s", text);
+}
+
+/* x'...' of bytes. */
+static char *
+hex_literal(const char *introducer, const char *bytes, int len)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	appendStringInfo(&buf, "%s x'", introducer);
+	for (int i = 0; i < len; i++)
+		appendStringInfo(&buf, "%02X", (unsigned char) bytes[i]);
+	appendStringInfoChar(&buf, '\'');
+	return buf.data;
+}
+
+/* Only an exponent makes a DOUBLE at the source; 1.5 alone would be a DECIMAL. */
+static char *
+real_literal(Oid type, Datum value, const char *text)
+{
+	double		real;
+
+	if (type == FLOAT4OID)
+		real = DatumGetFloat4(value);
+	else if (type == FLOAT8OID)
+		real = DatumGetFloat8(value);
+	else
+	{
+		char	   *end;
+
+		real = strtod(text, &end);
+		if (*text == '\0' || *end != '\0')
+			return NULL;
+	}
+	return isfinite(real) ? psprintf("%.17e", real) : NULL;
+}
+
+/* A TIME of the source, from an interval. */
+static char *
+time_literal(const Interval *interval)
+{
+	int64		us = interval->time;
+	bool		is_negative = us < 0;
+	uint64		abs = is_negative ? -(uint64) us : (uint64) us;
+
+	if (interval->month != 0 || interval->day != 0 || abs >= (uint64) 839 * USECS_PER_HOUR)
+		return NULL;
+	return psprintf("'%s%02d:%02d:%02d.%06d'", is_negative ? "-" : "", (int) (abs / USECS_PER_HOUR),
+					(int) (abs / USECS_PER_MINUTE % 60), (int) (abs / USECS_PER_SEC % 60), (int) (abs % USECS_PER_SEC));
+}
+
+/* Dates the source may hold: a year of four digits; the worker prints them in ISO style and UTC. */
+static char *
+date_literal(const CdcColumnDef *column, char *text)
+{
+	size_t		len = strlen(text);
+
+	if (len > 3 && strcmp(text + len - 3, "+00") == 0)
+		text[len - 3] = '\0';
+	if (strlen(text) < 10 || text[4] != '-')
+		return NULL;
+	if (column->type == CDC_TYPE_TIMESTAMP && (strncmp(text, "1970", 4) < 0 || strncmp(text, "2107", 4) >= 0))
+		return NULL;
+	return plain_literal(text, "0123456789-: .", true);
+}
+
+/*
+ * A character string in the column's own character set, because only then does
+ * the column's collation decide and its index serve. The server converts: what
+ * the set lacks becomes a question mark, and the row that has one, if any, is
+ * told from ours by its key's bytes.
+ */
+static char *
+text_literal(Verify *verify, const CdcColumnDef *column, const char *text)
+{
+	const char *charset = binlog_charset_name(column->collation);
+	char	   *literal = hex_literal("_utf8mb4", text, strlen(text));
+	char	   *hex;
+
+	if (charset == NULL || strcmp(charset, "utf8mb4") == 0)
+		return literal;
+	hex = mysql_session_scalar(verify->session, psprintf("SELECT HEX(CONVERT(%s USING %s))", literal, charset));
+	if (hex == NULL || strspn(hex, "0123456789ABCDEF") != strlen(hex))
+		return NULL;
+	return psprintf("_%s x'%s'", charset, hex);
+}
+
+/* What stands for a target's value in a comparison with the source's column; NULL when the source cannot have it. */
+static char *
+source_literal(Verify *verify, const CdcColumnDef *column, Form_pg_attribute attr, Datum value)
+{
+	Oid			type = getBaseType(attr->atttypid);
+	char	   *text = value_text(attr, value);
+
+	switch (column->type)
+	{
+		case CDC_TYPE_TINYINT:
+		case CDC_TYPE_SMALLINT:
+		case CDC_TYPE_MEDIUMINT:
+		case CDC_TYPE_INT:
+		case CDC_TYPE_BIGINT:
+		case CDC_TYPE_DECIMAL:
+		case CDC_TYPE_YEAR:
+			if (type == BOOLOID)
+				return pstrdup(DatumGetBool(value) ? "1" : "0");
+			return plain_literal(text, "0123456789-.", false);
+		case CDC_TYPE_BIT:
+			if (type == BOOLOID)
+				return pstrdup(DatumGetBool(value) ? "1" : "0");
+			text = plain_literal(text, "01", true);
+			return text == NULL ? NULL : psprintf("(b%s + 0)", text);
+		case CDC_TYPE_FLOAT:
+		case CDC_TYPE_DOUBLE:
+			return real_literal(type, value, text);
+		case CDC_TYPE_DATE:
+		case CDC_TYPE_DATETIME:
+		case CDC_TYPE_TIMESTAMP:
+			return date_literal(column, text);
+		case CDC_TYPE_TIME:
+			if (type == INTERVALOID)
+				return time_literal(DatumGetIntervalP(value));
+			return plain_literal(text, "0123456789-:.", true);
+		case CDC_TYPE_BINARY:
+		case CDC_TYPE_VARBINARY:
+		case CDC_TYPE_BLOB:
+			if (type == BYTEAOID)
+			{
+				bytea	   *bytes = DatumGetByteaPP(value);
+
+				return hex_literal("_binary", VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
+			}
+			return hex_literal("_binary", text, strlen(text));
+		case CDC_TYPE_UUID:
+		case CDC_TYPE_INET4:
+		case CDC_TYPE_INET6:
+			return plain_literal(text, "0123456789abcdefABCDEF-:.", true);
+		case CDC_TYPE_CHAR:
+			/* not every collation passes over the blanks that character(n) is filled up with */
+			for (size_t len = strlen(text); len > 0 && text[len - 1] == ' '; len--)
+				text[len - 1] = '\0';
+			return text_literal(verify, column, text);
+		default:
+			return text_literal(verify, column, text);
+	}
+}
+
+char *
+verify_target_condition(Verify *verify, VerifyTarget *target)
+{
+	StringInfoData sql;
+
+	initStringInfo(&sql);
+	slot_getallattrs(target->slot);
+	for (int i = 0; i < target->nkey; i++)
+	{
+		const CdcColumnDef *column = &target->table->def->columns[target->key_columns[i]];
+		int			att = target->key_attnums[i] - 1;
+		char	   *literal = source_literal(verify, column, TupleDescAttr(RelationGetDescr(target->rel), att),
+											 target->slot->tts_values[att]);
+
+		if (literal == NULL)
+			return pstrdup("FALSE");
+		appendStringInfo(&sql, "%s%s = %s", i > 0 ? " AND " : "", mysql_quote_identifier(column->name), literal);
+	}
+	return sql.data;
+}
