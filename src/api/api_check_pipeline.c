@@ -293,7 +293,7 @@ check_target(void *arg)
 		return list_make1(make_line(check, "error",
 									psprintf("Its target table \"%s.%s\" does not exist any more.",
 											 table->target_schema, table->target_table),
-									"Begin the table anew."));
+									"Use cdc_resync_table() to make and copy it anew."));
 	if (!ConditionalLockRelationOid(table->target, RowExclusiveLock))
 		return list_make1(make_line(check, "warning",
 									psprintf("Its target table \"%s.%s\" is locked by somebody, who holds up the pipeline.",

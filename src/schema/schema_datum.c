@@ -420,7 +420,7 @@ schema_to_input(SchemaColumn *column, const CdcCell *cell)
 		         : 0,
 		     sqlstate == ERRCODE_UNTRANSLATABLE_CHARACTER
 		         ? errhint("Correct the value on the source, give the target column the type json "
-		                   "or text, or make the pipeline anew with its option \"nul_bytes\".")
+		                   "or text, or set the option \"nul_bytes\" with cdc_alter_pipeline().")
 		         : errhint("Correct the value on the source, or give the target column the type "
 		                   "text.")));
 	}

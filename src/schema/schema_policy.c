@@ -108,7 +108,7 @@ throw_date(const SchemaColumn *column)
 	             ? errhint("Correct the value on the source. Columns of the key have no policy "
 	                       "for such dates.")
 	             : errhint("Correct the value on the source, give the target column the type text, "
-	                       "or make the pipeline anew with its option \"zero_date\" (null needs a "
+	                       "or set the option \"zero_date\" with cdc_alter_pipeline() (null needs a "
 	                       "column that allows NULL).")));
 }
 
@@ -156,8 +156,8 @@ nul_replacement(const SchemaColumn *column)
 			         column->def->key_part != 0
 			             ? errhint("Correct the value on the source. Columns of the key have no "
 			                       "policy for it.")
-			             : errhint("Correct the value on the source, or make the pipeline anew "
-			                       "with its option \"nul_bytes\".")));
+			             : errhint("Correct the value on the source, or set the option "
+			                       "\"nul_bytes\" with cdc_alter_pipeline().")));
 	}
 }
 
@@ -173,8 +173,8 @@ invalid_replacement(const SchemaColumn *column)
 		                column->def->key_part != 0
 		                    ? errhint("Correct the value on the source. Columns of the key have "
 		                              "no policy for them.")
-		                    : errhint("Correct the value on the source, or make the pipeline "
-		                              "anew with its option \"invalid_bytes\".")));
+		                    : errhint("Correct the value on the source, or set the option "
+		                              "\"invalid_bytes\" with cdc_alter_pipeline().")));
 	return REPLACEMENT;
 }
 

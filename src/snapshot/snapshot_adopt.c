@@ -141,12 +141,12 @@ take_table(const Adopt *adopt, CatalogTable *table, const CdcTableDef *def)
 		ereport(ERROR,
 				(errcode(CDC_ERRCODE_TABLE_CHANGED),
 				 errmsg("source table \"%s.%s\" does not exist any more", table->source_schema, table->source_table),
-				 errhint("Drop the pipeline with cdc_drop_pipeline() and make it anew without the table.")));
+				 errhint("Let it leave the pipeline with cdc_remove_table(), or use cdc_resync_table() when it is there again.")));
 	if (!OidIsValid(relid))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("target table \"%s.%s\" does not exist", table->target_schema, table->target_table),
-				 errhint("Restore it, then use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+				 errhint("Use cdc_resync_table() to make and copy it.")));
 	if (!schema_def_is_supported(def, &adopt->options, &sqlstate, &detail, &hint))
 		ereport(ERROR,
 				(errcode(sqlstate),

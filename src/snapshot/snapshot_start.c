@@ -82,7 +82,7 @@ snapshot_start_missing(const SnapshotStart *start, const CatalogTable *table)
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("target table \"%s.%s\" does not exist", table->target_schema, table->target_table),
 				 errdetail("With snapshot \"never\" nothing is made and nothing is copied."),
-				 errhint("Make the table, or begin anew with snapshot \"schema_only\".")));
+				 errhint("Make the table, or set the option \"snapshot\" to \"schema_only\" with cdc_alter_pipeline(), then use cdc_resync_table(), which copies it.")));
 }
 
 static void
@@ -142,7 +142,7 @@ drop_target(const CatalogTable *table, const char *name)
 				 errmsg("target table \"%s.%s\" cannot be replaced because other objects depend on it",
 						table->target_schema, table->target_table),
 				 edata->detail ? errdetail("%s", edata->detail) : 0,
-				 errhint("Drop what depends on it, or begin anew with on_existing \"truncate\".")));
+				 errhint("Drop what depends on it, or set the option \"on_existing\" to \"truncate\" with cdc_alter_pipeline(), then use cdc_resync_table().")));
 	}
 	PG_END_TRY();
 }
