@@ -420,7 +420,8 @@ schema_to_input(SchemaColumn *column, const CdcCell *cell)
 		         : 0,
 		     sqlstate == ERRCODE_UNTRANSLATABLE_CHARACTER
 		         ? errhint("Correct the value on the source, give the target column the type json "
-		                   "or text, or set the option \"nul_bytes\" with cdc_alter_pipeline().")
+		                   "or text, or set the option \"nul_bytes\" with cdc_alter_pipeline(), "
+		                   "then use cdc_resync_table().")
 		         : errhint("Correct the value on the source, or give the target column the type "
 		                   "text.")));
 	}

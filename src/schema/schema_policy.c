@@ -109,7 +109,7 @@ throw_date(const SchemaColumn *column)
 	                       "for such dates.")
 	             : errhint("Correct the value on the source, give the target column the type text, "
 	                       "or set the option \"zero_date\" with cdc_alter_pipeline() (null needs a "
-	                       "column that allows NULL).")));
+	                       "column that allows NULL), then use cdc_resync_table().")));
 }
 
 Datum
@@ -157,7 +157,8 @@ nul_replacement(const SchemaColumn *column)
 			             ? errhint("Correct the value on the source. Columns of the key have no "
 			                       "policy for it.")
 			             : errhint("Correct the value on the source, or set the option "
-			                       "\"nul_bytes\" with cdc_alter_pipeline().")));
+			                       "\"nul_bytes\" with cdc_alter_pipeline(), then use "
+			                       "cdc_resync_table().")));
 	}
 }
 
@@ -174,7 +175,8 @@ invalid_replacement(const SchemaColumn *column)
 		                    ? errhint("Correct the value on the source. Columns of the key have "
 		                              "no policy for them.")
 		                    : errhint("Correct the value on the source, or set the option "
-		                              "\"invalid_bytes\" with cdc_alter_pipeline().")));
+		                              "\"invalid_bytes\" with cdc_alter_pipeline(), then use "
+		                              "cdc_resync_table().")));
 	return REPLACEMENT;
 }
 
