@@ -159,6 +159,36 @@ mariadb_start_mark(MysqlSession *session, CdcPosition *position, char **gtids)
 		*gtids = pstrdup("");
 }
 
+/* Lock a table against writing; a missing privilege is told with the statement to run. */
+static void
+lock_for_reading(MysqlSession *locker, const CdcTableDef *def)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		mysql_session_execute(locker, psprintf("LOCK TABLES %s.%s READ", mysql_quote_identifier(def->schema),
+											   mysql_quote_identifier(def->name)));
+	}
+	PG_CATCH();
+	{
+		unsigned int code = mysql_session_last_errno(locker);
+
+		if (code != 1044 && code != 1142 && code != 1227)
+			PG_RE_THROW();
+		MemoryContextSwitchTo(cxt);
+		FlushErrorState();
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_SOURCE_SETTING),
+				 errmsg("source table \"%s.%s\" has no key and cannot be locked for the moment in which its copy begins",
+						def->schema, def->name),
+				 errdetail("The user has no LOCK TABLES privilege."),
+				 errhint("Run on the source: GRANT LOCK TABLES ON %s.* TO %s; or take the table out with cdc_remove_table().",
+						 mysql_quote_identifier(def->schema), mysql_session_account(locker))));
+	}
+	PG_END_TRY();
+}
+
 void
 mysql_server_exact_mark(MysqlSession *session, const MysqlServerInfo *info, const MysqlEndpoint *endpoint,
 						const CdcTableDef *def, CdcPosition *mark)
@@ -178,8 +208,7 @@ mysql_server_exact_mark(MysqlSession *session, const MysqlServerInfo *info, cons
 	 */
 	locker = mysql_session_open(endpoint);
 	mysql_session_execute(locker, "SET SESSION lock_wait_timeout = 5");
-	mysql_session_execute(locker, psprintf("LOCK TABLES %s.%s READ", mysql_quote_identifier(def->schema),
-										   mysql_quote_identifier(def->name)));
+	lock_for_reading(locker, def);
 	mysql_server_log_position(locker, info, mark);
 	mysql_session_execute(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT");
 	mysql_session_close(locker);

@@ -259,7 +259,10 @@ write_candidate(const SnapshotPrepare *p, SnapshotCandidate *c, const CatalogPos
 		snapshot_index_plan(p->pipeline, table, c->def, &p->options, c->made);
 	if (c->keeps_rows)
 		catalog_deleted_keep_all(table->pipeline_id, table->table_id);
-	cdc_position_format(&table->join_position, position);
+	if (cdc_position_is_known(&table->join_position))
+		cdc_position_format(&table->join_position, position);
+	else
+		strlcpy(position, "the mark of its copy", sizeof(position));
 	ereport(LOG,
 			(c->is_known
 			 ? errmsg("source table \"%s.%s\" of pipeline \"%s\" is copied anew from %s on",
