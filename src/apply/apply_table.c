@@ -229,6 +229,10 @@ apply_table_joined_after(const ApplyTable *table, const CdcPosition *position)
 bool
 apply_table_joins_later(const ApplyTable *table, const CdcPosition *position)
 {
+	/* one without a key joins at the mark of its copy, which is not known yet: all of this will be in it */
+	if (table->def != NULL && table->def->nkey == 0 && apply_table_is_copying(table) &&
+		!cdc_position_is_known(&table->join_position))
+		return true;
 	return !table->join_is_past && apply_table_joined_after(table, position);
 }
 

@@ -194,7 +194,7 @@ typedef struct CatalogTable
 	Oid			swap_into;		/* the table that target, a shadow, will take the place of; InvalidOid: target is no shadow */
 	CdcPosition join_position;	/* changes of transactions that start before it are not applied; unknown: all are */
 	char	   *join_gtids;		/* all that is applied there; NULL or "" when the source has none */
-	bool		chunks_allowed; /* what lies before the join position is visible to every SELECT */
+	bool		chunks_allowed; /* what lies before the join position is visible to every SELECT; never without a key */
 	CdcPosition mark;			/* what every chunk has seen, see catalog_pipeline_set_snapshot_mark; only once chunks are allowed */
 	char	   *mark_gtids;
 } CatalogTable;
@@ -256,6 +256,13 @@ extern bool catalog_table_allow_chunks(int32 pipeline_id, int32 table_id, int32 
  */
 extern bool catalog_table_pass_xa(int32 pipeline_id, int32 table_id, const CdcPosition *at);
 
+/*
+ * A table without a key: its copy begins, or begins anew, with that generation, and has no join position until
+ * catalog_table_set_join (false when it is no longer being copied). The caller holds the table's lock.
+ */
+extern void catalog_table_restart_copy(int32 pipeline_id, int32 table_id, int32 generation);
+extern bool catalog_table_set_join(int32 pipeline_id, int32 table_id, int32 generation, const CdcPosition *join);
+
 /* The table is written to again where it was before its new copy, or the copy took its place: target becomes swap_into. */
 extern void catalog_table_end_shadow(int32 pipeline_id, int32 table_id);
 
@@ -308,6 +315,9 @@ extern bool catalog_deleted_exists(int32 pipeline_id, int32 table_id, bytea *key
 extern void catalog_deleted_add(int32 pipeline_id, int32 table_id, bytea *key);	/* no-op when there */
 extern void catalog_deleted_remove(int32 pipeline_id, int32 table_id, bytea *key);	/* no-op when not there */
 extern bool catalog_deleted_any(int32 pipeline_id, int32 table_id);	/* is "remove" worth calling? */
+
+/* Remove up to max keys, notes left alone, and return them (List of bytea). */
+extern List *catalog_deleted_take(int32 pipeline_id, int32 table_id, int max);
 
 /* The stream has written to the table, in whatever way; no-op when noted. */
 extern void catalog_deleted_note_stream(int32 pipeline_id, int32 table_id);

@@ -141,3 +141,26 @@ catalog_deleted_any(int32 pipeline_id, int32 table_id)
 	catalog_scan_end(&scan);
 	return found;
 }
+
+List *
+catalog_deleted_take(int32 pipeline_id, int32 table_id, int max)
+{
+	int32		keys[] = {pipeline_id, table_id};
+	CatalogScan scan;
+	HeapTuple	tuple;
+	List	   *result = NIL;
+
+	catalog_scan_begin(&scan, CATALOG_REL_SNAPSHOT_DELETED, RowExclusiveLock, 2, keys);
+	while (list_length(result) < max && HeapTupleIsValid(tuple = catalog_scan_next(&scan)))
+	{
+		bytea	   *key = (bytea *) DatumGetPointer(catalog_get_varlena(tuple, RelationGetDescr(scan.rel),
+																		 Anum_snapshot_deleted_key));
+
+		if (VARSIZE_ANY_EXHDR(key) <= NOTE_STREAM_LEN)
+			continue;
+		catalog_tuple_delete(scan.rel, tuple);
+		result = lappend(result, key);
+	}
+	catalog_scan_end(&scan);
+	return result;
+}

@@ -76,6 +76,15 @@ catalog_lock_plan(int32 pipeline_id, int32 table_id)
 	acquire(pipeline_id, table_id, LOCK_CLASS_PLAN, ExclusiveLock, true);
 }
 
+bool
+catalog_try_lock_plan(int32 pipeline_id, int32 table_id)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) pipeline_id, (uint32) table_id, LOCK_CLASS_PLAN);
+	return LockAcquire(&tag, ExclusiveLock, true, true) != LOCKACQUIRE_NOT_AVAIL;
+}
+
 void
 catalog_unlock_plan(int32 pipeline_id, int32 table_id)
 {

@@ -40,6 +40,7 @@ extern bool catalog_lock_indexes(int32 pipeline_id);
  * table holds it, for the session, because the source is asked meanwhile. Taken before the table's own lock.
  */
 extern void catalog_lock_plan(int32 pipeline_id, int32 table_id);
+extern bool catalog_try_lock_plan(int32 pipeline_id, int32 table_id);	/* without waiting */
 extern void catalog_unlock_plan(int32 pipeline_id, int32 table_id);
 
 /*

@@ -289,8 +289,7 @@ catalog_table_insert_state(const CatalogTable *table, const UtilErrorInfo *error
 	values[Anum_table_state_swap_into - 1] = ObjectIdGetDatum(table->swap_into);
 	catalog_set_position(values, nulls, Anum_table_state_join_file, &table->join_position);
 	catalog_set_text(values, nulls, Anum_table_state_join_gtids, table->join_gtids);
-	/* one that was there from the beginning joins the stream at the start mark */
-	values[Anum_table_state_chunks_allowed - 1] = BoolGetDatum(!cdc_position_is_known(&table->join_position));
+	values[Anum_table_state_chunks_allowed - 1] = BoolGetDatum(table->chunks_allowed);
 	for (int i = Anum_table_state_mark_file; i <= Anum_table_state_mark_gtids; i++)
 		nulls[i - 1] = true;
 
@@ -607,4 +606,39 @@ catalog_table_set_notice(int32 pipeline_id, int32 table_id, const UtilErrorInfo 
 	state_update_set(&update, Anum_table_state_last_error_at, TimestampTzGetDatum(GetCurrentTimestamp()));
 	update.nulls[Anum_table_state_last_error_at - 1] = error == NULL;
 	state_update_end(&update, is_due);
+}
+
+void
+catalog_table_restart_copy(int32 pipeline_id, int32 table_id, int32 generation)
+{
+	StateUpdate update;
+	bool		is_due;
+
+	state_update_begin(&update, pipeline_id, table_id);
+	is_due = state_update_is_in(&update, CATALOG_TABLE_SNAPSHOT);
+	if (is_due)
+	{
+		CdcPosition unknown = {0};
+
+		state_update_set(&update, Anum_table_state_generation, Int32GetDatum(generation));
+		state_update_set_position(&update, Anum_table_state_join_file, &unknown);
+	}
+	state_update_end(&update, is_due);
+	if (is_due)
+		delete_snapshot_rows(pipeline_id, table_id);
+}
+
+bool
+catalog_table_set_join(int32 pipeline_id, int32 table_id, int32 generation, const CdcPosition *join)
+{
+	StateUpdate update;
+	bool		is_due;
+
+	state_update_begin(&update, pipeline_id, table_id);
+	is_due = state_update_is_in(&update, CATALOG_TABLE_SNAPSHOT) &&
+		catalog_get_int32(update.tuple, RelationGetDescr(update.scan.rel), Anum_table_state_generation) == generation;
+	if (is_due)
+		state_update_set_position(&update, Anum_table_state_join_file, join);
+	state_update_end(&update, is_due);
+	return is_due;
 }

@@ -41,6 +41,9 @@ extern char *chunk_range_query(const CdcTableDef *def, const int *key, int nkey,
 extern char *chunk_bound_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor,
 							   const ChunkKey *lower, uint64 rows);
 
+/* SELECT of all rows of a table without a key, with the columns of chunk_range_query and no key. palloc'd. */
+extern char *chunk_all_query(const CdcTableDef *def, MysqlFlavor flavor);
+
 /*
  * Bytes of a target row's key, palloc'd bytea: equal keys of one table have
  * equal bytes, different keys different ones. slot holds the key columns. In a

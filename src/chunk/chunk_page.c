@@ -111,3 +111,16 @@ chunk_bound_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor 
 	appendStringInfo(&sql, " LIMIT 1 OFFSET " UINT64_FORMAT, rows - 1);
 	return sql.data;
 }
+
+char *
+chunk_all_query(const CdcTableDef *def, MysqlFlavor flavor)
+{
+	StringInfoData sql;
+
+	initStringInfo(&sql);
+	appendStringInfoString(&sql, "SELECT ");
+	for (uint32 i = 0; i < def->ncolumns; i++)
+		appendStringInfo(&sql, "%s%s", i > 0 ? ", " : "", mysql_text_expression(&def->columns[i], flavor));
+	appendStringInfo(&sql, " FROM %s.%s", mysql_quote_identifier(def->schema), mysql_quote_identifier(def->name));
+	return sql.data;
+}

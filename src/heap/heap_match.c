@@ -175,44 +175,72 @@ count_surplus(const HeapMatch *match)
 	return surplus;
 }
 
-/* Walk the table once and delete what is too many. */
-static void
-delete_surplus(HeapMatch *match, int64 surplus)
+/* What a walk for the rows that are too many carries along. */
+typedef struct Surplus
 {
-	HeapTarget *target = match->target;
+	HeapMatch  *match;
+	int64		left;
+} Surplus;
+
+static HeapMatchVerdict
+is_too_many(TupleTableSlot *slot, void *arg)
+{
+	Surplus    *surplus = arg;
+	HeapMatchRow probe;
+	MatchEntry *entry;
+
+	if (surplus->left == 0)
+		return HEAP_MATCH_STOP;
+	slot_getallattrs(slot);
+	probe.values = slot->tts_values;
+	probe.nulls = slot->tts_isnull;
+	entry = match_lookup(surplus->match->by_image, &probe);
+	if (entry == NULL || entry->row->net >= 0)
+		return HEAP_MATCH_KEEP;
+	unconstify(HeapMatchRow *, entry->row)->net++;
+	surplus->left--;
+	return HEAP_MATCH_DELETE;
+}
+
+/*
+ * Walk the whole target, between heap_lean_begin and _end. A row that another session
+ * changes in this moment is no longer the one that was meant, and stays: then
+ * one of its equals is missing, as it would be had that session been first.
+ */
+static void
+walk(HeapTarget *target, HeapMatchDecide decide, void *arg)
+{
 	TupleTableSlot *slot = target->found;
 	TableScanDesc scan = table_beginscan(target->rel, GetActiveSnapshot(), 0, NULL);
+	HeapMatchVerdict verdict = HEAP_MATCH_KEEP;
 
-	while (surplus > 0 && table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	while (verdict != HEAP_MATCH_STOP && table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
-		HeapMatchRow probe;
-		MatchEntry *entry;
-
 		CHECK_FOR_INTERRUPTS();
-		slot_getallattrs(slot);
-		probe.values = slot->tts_values;
-		probe.nulls = slot->tts_isnull;
-		entry = match_lookup(match->by_image, &probe);
-		if (entry == NULL || entry->row->net >= 0)
-			continue;
-		/* one that another session changed in this moment is no longer this row */
-		if (!heap_lean_delete_tuple(target, &slot->tts_tid))
-			continue;
-		unconstify(HeapMatchRow *, entry->row)->net++;
-		surplus--;
+		verdict = decide(slot, arg);
+		if (verdict == HEAP_MATCH_DELETE)
+			(void) heap_lean_delete_tuple(target, &slot->tts_tid);
 	}
 	ExecClearTuple(slot);
 	table_endscan(scan);
 }
 
 void
+heap_match_scan(HeapTarget *target, HeapMatchDecide decide, void *arg)
+{
+	heap_lean_begin(target);
+	walk(target, decide, arg);
+	heap_lean_end(target);
+}
+
+void
 heap_match_write(HeapMatch *match)
 {
-	int64		surplus = count_surplus(match);
+	Surplus		surplus = {.match = match,.left = count_surplus(match)};
 
 	heap_lean_begin(match->target);
-	if (surplus > 0)
-		delete_surplus(match, surplus);
+	if (surplus.left > 0)
+		walk(match->target, is_too_many, &surplus);
 	for (int i = 0; i < match->nrows; i++)
 	{
 		HeapMatchRow *row = match->rows[i];

@@ -50,4 +50,18 @@ extern HeapMatchRow *heap_match_row(HeapMatch *match, int i);
 extern void heap_match_write(HeapMatch *match);
 extern void heap_match_reset(HeapMatch *match);
 
+/*
+ * Walk the whole target once and delete the rows that decide says; what other
+ * sessions change in this moment is passed over. Deleted is visible afterwards.
+ */
+typedef enum HeapMatchVerdict
+{
+	HEAP_MATCH_KEEP,
+	HEAP_MATCH_DELETE,
+	HEAP_MATCH_STOP				/* keep, and all that follow too */
+} HeapMatchVerdict;
+
+typedef HeapMatchVerdict (*HeapMatchDecide) (TupleTableSlot *slot, void *arg);
+extern void heap_match_scan(HeapTarget *target, HeapMatchDecide decide, void *arg);
+
 #endif							/* CDC_HEAP_MATCH_H */

@@ -127,7 +127,7 @@ without_line_feeds(char *text)
  * which no SHOW MASTER STATUS before or after it does.
  */
 static void
-mariadb_start_mark(MysqlSession *session, CdcPosition *position, char **gtids)
+mariadb_open_snapshot(MysqlSession *session, CdcPosition *position)
 {
 	MysqlRow	row;
 	char	   *file = NULL;
@@ -142,14 +142,76 @@ mariadb_start_mark(MysqlSession *session, CdcPosition *position, char **gtids)
 		else if (pg_strcasecmp(row_value(&row, 0), "binlog_snapshot_position") == 0)
 			offset = pstrdup(row_value(&row, 1));
 	}
-	mysql_session_execute(session, "COMMIT");
 	if (file == NULL || file[0] == '\0' || offset == NULL)
 		throw_no_binlog(session);
 	set_position(position, file, offset);
-	*gtids = mysql_session_scalar(session, psprintf("SELECT BINLOG_GTID_POS(%s, %s)",
-													mysql_quote_literal(file, strlen(file)), offset));
+}
+
+static void
+mariadb_start_mark(MysqlSession *session, CdcPosition *position, char **gtids)
+{
+	mariadb_open_snapshot(session, position);
+	mysql_session_execute(session, "COMMIT");
+	*gtids = mysql_session_scalar(session, psprintf("SELECT BINLOG_GTID_POS(%s, " UINT64_FORMAT ")",
+													mysql_quote_literal(position->file, strlen(position->file)),
+													(uint64) position->offset));
 	if (*gtids == NULL)
 		*gtids = pstrdup("");
+}
+
+/* Lock a table against writing; a missing privilege is told with the statement to run. */
+static void
+lock_for_reading(MysqlSession *locker, const CdcTableDef *def)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		mysql_session_execute(locker, psprintf("LOCK TABLES %s.%s READ", mysql_quote_identifier(def->schema),
+											   mysql_quote_identifier(def->name)));
+	}
+	PG_CATCH();
+	{
+		unsigned int code = mysql_session_last_errno(locker);
+
+		if (code != 1044 && code != 1142 && code != 1227)
+			PG_RE_THROW();
+		MemoryContextSwitchTo(cxt);
+		FlushErrorState();
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_SOURCE_SETTING),
+				 errmsg("source table \"%s.%s\" has no key and cannot be locked for the moment in which its copy begins",
+						def->schema, def->name),
+				 errdetail("The user has no LOCK TABLES privilege."),
+				 errhint("Run on the source: GRANT LOCK TABLES ON %s.* TO %s; or take the table out with cdc_remove_table().",
+						 mysql_quote_identifier(def->schema), mysql_session_account(locker))));
+	}
+	PG_END_TRY();
+}
+
+void
+mysql_server_exact_mark(MysqlSession *session, const MysqlServerInfo *info, const MysqlEndpoint *endpoint,
+						const CdcTableDef *def, CdcPosition *mark)
+{
+	MysqlSession *locker;
+
+	memset(mark, 0, sizeof(*mark));
+	if (info->flavor == MYSQL_FLAVOR_MARIADB)
+	{
+		mariadb_open_snapshot(session, mark);
+		return;
+	}
+
+	/*
+	 * A transaction that wrote to the table holds its metadata lock until it is visible. START TRANSACTION would
+	 * release a lock of the same session, hence another one, which is closed with its context after an error.
+	 */
+	locker = mysql_session_open(endpoint);
+	mysql_session_execute(locker, "SET SESSION lock_wait_timeout = 5");
+	lock_for_reading(locker, def);
+	mysql_server_log_position(locker, info, mark);
+	mysql_session_execute(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT");
+	mysql_session_close(locker);
 }
 
 void

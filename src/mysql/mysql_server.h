@@ -115,4 +115,13 @@ extern CdcTableDef *mysql_server_describe(MysqlSession *session, const MysqlServ
  */
 extern void mysql_server_read_indexes(MysqlSession *session, const MysqlServerInfo *info, CdcTableDef *def);
 
+/*
+ * Open a transaction on the session that shows the table exactly as it was at *mark in the log, and leave it open.
+ * MariaDB tells that of itself. MySQL does not: the table is locked against writing (LOCK TABLES ... READ, by a
+ * connection of its own, which waits at most 5 s for writers) for the moment between reading the log's end and
+ * opening the snapshot.
+ */
+extern void mysql_server_exact_mark(MysqlSession *session, const MysqlServerInfo *info, const MysqlEndpoint *endpoint,
+									const CdcTableDef *def, CdcPosition *mark);
+
 #endif							/* CDC_MYSQL_SERVER_H */

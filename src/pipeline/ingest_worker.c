@@ -30,6 +30,7 @@
 #include "pipeline/worker.h"
 #include "snapshot/snapshot.h"
 #include "source/source.h"
+#include "util/util_wait.h"
 
 /* How long one wait for the source lasts; shorter while a hand-over is near. */
 #define IDLE_WAIT_MS 1000
@@ -244,6 +245,30 @@ join(Ingest *ingest)
 		want_snapshot_worker(ingest);
 }
 
+/* Somebody wants us to hold still: nothing is open, and all that came is durable. Then read the tables anew. */
+static void
+hold_still(Ingest *ingest)
+{
+	ShmemPipeline *slot = ingest->worker->slot;
+	bool		wanted = true;
+
+	publish(ingest);
+	while (wanted)
+	{
+		LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+		wanted = slot->hold_pid != 0;
+		slot->held = wanted;
+		if (slot->hold_latch != NULL)
+			SetLatch(slot->hold_latch);
+		LWLockRelease(shmem->lock);
+		worker_check_interrupts();
+		if (wanted)
+			(void) util_wait(PGINVALID_SOCKET, IDLE_WAIT_MS, UTIL_WAIT_SNAPSHOT);
+	}
+	apply_reload_tables(ingest->apply);
+	check_tables_left(ingest);
+}
+
 /*
  * The loop over events, until a rewind. Flushes whenever the source falls
  * silent or the apply side's bounds are reached.
@@ -306,6 +331,12 @@ follow(Ingest *ingest)
 		{
 			if (ingest->join_due || ingest->worker->slot->join_wanted)
 				join(ingest);
+			if (ingest->worker->slot->hold_pid != 0 && !apply_in_transaction(ingest->apply))
+			{
+				if (apply_flush(ingest->apply, true) == APPLY_REWIND)
+					return;
+				hold_still(ingest);
+			}
 			if (!ingest->said_state || ingest->worker->slot->state_wanted)
 				say_state(ingest);
 			if ((ingest->pending > 0 || ingest->left_over) &&

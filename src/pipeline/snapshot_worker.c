@@ -30,6 +30,10 @@
 #include "snapshot/snapshot.h"
 #include "util/util_wait.h"
 
+/* How long the ingest worker is given to come to the end of a source transaction. */
+#define HOLD_MS 10000
+#define HOLD_NAP_MS 20
+
 typedef struct SnapshotWork
 {
 	Worker	   *worker;
@@ -76,6 +80,48 @@ throttle(void *arg, int64 rows)
 	}
 }
 
+/* See SnapshotHooks. One holds at a time: who comes second is told no. */
+static bool
+hold(void *arg, CdcPosition *at)
+{
+	const SnapshotWork *snapshot = arg;
+	ShmemPipeline *slot = snapshot->worker->slot;
+	TimestampTz start = GetCurrentTimestamp();
+	bool		held = false;
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	if (slot->hold_pid != 0)
+	{
+		LWLockRelease(shmem->lock);
+		return false;
+	}
+	slot->hold_pid = MyProcPid;
+	slot->hold_latch = MyLatch;
+	slot->held = false;
+	if (slot->workers[SHMEM_INGEST].latch != NULL)
+		SetLatch(slot->workers[SHMEM_INGEST].latch);
+	LWLockRelease(shmem->lock);
+
+	while (!held && !TimestampDifferenceExceeds(start, GetCurrentTimestamp(), HOLD_MS))
+	{
+		worker_check_interrupts();
+		(void) util_wait(PGINVALID_SOCKET, HOLD_NAP_MS, UTIL_WAIT_SNAPSHOT);
+		LWLockAcquire(shmem->lock, LW_SHARED);
+		held = slot->held;
+		*at = slot->durable;
+		LWLockRelease(shmem->lock);
+	}
+	if (!held)
+		worker_release_hold(snapshot->worker);
+	return held;
+}
+
+static void
+release(void *arg)
+{
+	worker_release_hold(((SnapshotWork *) arg)->worker);
+}
+
 static int
 option_int(const Worker *worker, const char *name)
 {
@@ -115,7 +161,8 @@ static void
 snapshot_run(Worker *worker)
 {
 	SnapshotWork snapshot = {.worker = worker,.rate = option_int(worker, "max_rows_per_second")};
-	SnapshotHooks hooks = {.arg = &snapshot,.publish = publish_table,.throttle = throttle};
+	SnapshotHooks hooks = {.arg = &snapshot,.publish = publish_table,.throttle = throttle,
+	.hold = hold,.release = release};
 	uint64		max_rows = option_int(worker, "snapshot_chunk_rows");
 	char	   *identity = source_identity(worker);
 	SnapshotCopy *copy;

@@ -177,6 +177,21 @@ claim_slot(Worker *w, int index)
 }
 
 /* Give the place back. A death that nobody reported delays the next start when it came early. */
+void
+worker_release_hold(Worker *w)
+{
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	if (w->slot->hold_pid == MyProcPid)
+	{
+		w->slot->hold_pid = 0;
+		w->slot->hold_latch = NULL;
+		w->slot->held = false;
+		if (w->slot->workers[SHMEM_INGEST].latch != NULL)
+			SetLatch(w->slot->workers[SHMEM_INGEST].latch);
+	}
+	LWLockRelease(shmem->lock);
+}
+
 static void
 release_slot(int code, Datum arg)
 {
@@ -184,6 +199,7 @@ release_slot(int code, Datum arg)
 	ShmemWorker *place = w->place;
 	TimestampTz now = GetCurrentTimestamp();
 
+	worker_release_hold(w);
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
 	if (place->pid == MyProcPid)
 	{

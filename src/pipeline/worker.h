@@ -81,6 +81,9 @@ extern TimestampTz worker_retry_at(UtilErrorClass error_class, int failures, Tim
 extern void worker_write_failure(int32 pipeline_id, ShmemWorkerKind kind, bool retry, const UtilErrorInfo *info,
 								 const CdcPosition *position, const CdcPosition *transaction);
 
+/* Let the ingest worker go on, if this process made it hold still. */
+extern void worker_release_hold(Worker *w);
+
 /* Main functions, started by the postmaster by name. */
 extern PGDLLEXPORT void cdc_launcher_main(Datum arg);
 extern PGDLLEXPORT void cdc_manager_main(Datum arg);

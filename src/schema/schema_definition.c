@@ -383,6 +383,12 @@ get_indexes(JsonbContainer *object, CdcTableDef *def)
 	def->indexes = indexes;
 }
 
+bool
+schema_def_is_keyless(Datum value)
+{
+	return get_number(&DatumGetJsonbP(value)->root, "nkey", PG_UINT32_MAX) == 0;
+}
+
 CdcTableDef *
 schema_def_from_jsonb(Datum value)
 {

@@ -73,10 +73,14 @@ check_key(const CdcTableDef *def, StringInfo reasons)
 {
 	if (def->nkey == 0)
 	{
-		add_reason(
-		    reasons,
-		    "Table \"%s.%s\" has neither a primary key nor a unique key of NOT NULL columns.",
-		    schema_server_string(def->schema), schema_server_string(def->name));
+		/* without a key the copy needs a snapshot that shows an exact place in the log */
+		if (def->engine == NULL || (pg_strcasecmp(def->engine, "InnoDB") != 0 &&
+		                            pg_strcasecmp(def->engine, "RocksDB") != 0))
+			add_reason(reasons,
+			           "Table \"%s.%s\" has neither a primary key nor a unique key of NOT NULL "
+			           "columns, and its engine %s has no transactions.",
+			           schema_server_string(def->schema), schema_server_string(def->name),
+			           def->engine ? def->engine : "?");
 		return;
 	}
 	for (uint32 i = 0; i < def->ncolumns; i++)

@@ -20,9 +20,12 @@
 extern Datum schema_def_to_jsonb(const CdcTableDef *def);
 extern CdcTableDef *schema_def_from_jsonb(Datum value);
 
+/* Has the table of a stored definition no key? */
+extern bool schema_def_is_keyless(Datum value);
+
 /*
- * Why a table cannot be mirrored: no usable key (none, prefix key parts, a key
- * column of a type that cannot be one), a column without a PostgreSQL type,
+ * Why a table cannot be mirrored: no usable key (prefix key parts, a key column
+ * of a type that cannot be one; none, and an engine without transactions), a column without a PostgreSQL type,
  * names that do not fit into 63 bytes. Returns false and fills *sqlstate,
  * *detail and *hint (palloc'd); all bad columns at once.
  */

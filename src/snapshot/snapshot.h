@@ -72,6 +72,14 @@ typedef struct SnapshotHooks
 	void	   *arg;
 	void		(*publish) (void *arg, int32 table_id, int64 values_replaced);	/* values that a policy changed */
 	void		(*throttle) (void *arg, int64 rows);	/* waits until so many rows may be written */
+
+	/*
+	 * Have the ingest worker hold still between two source transactions, everything
+	 * durable, and tell where; false when it does not come to that soon. And let
+	 * it go on, after it has read the tables' states anew.
+	 */
+	bool		(*hold) (void *arg, CdcPosition *at);
+	void		(*release) (void *arg);
 } SnapshotHooks;
 
 /*

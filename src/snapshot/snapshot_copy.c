@@ -153,11 +153,11 @@ copy_error_context(void *arg)
 				   copy->page->chunk->chunk_no, copy->row_no);
 }
 
-/* Turn a row's text into the target's slot. */
-static void
-fill_row(SnapshotCopy *copy, HeapRow *row, const PageRow *from)
+void
+snapshot_fill_row(SnapshotCopy *copy, const CopyTable *table, HeapRow *row,
+				  const char *const *values, const uint32 *lengths)
 {
-	const CdcTableDef *def = copy->page->chunk->table->def;
+	const CdcTableDef *def = table->def;
 
 	cdc_arena_reset(&copy->arena);
 	heap_target_clear(row->target->slot);
@@ -168,7 +168,7 @@ fill_row(SnapshotCopy *copy, HeapRow *row, const PageRow *from)
 
 		if (row->table->columns[i].attnum <= 0)
 			continue;
-		if (mysql_text_to_cell(&def->columns[i], from->values[i], from->lengths[i],
+		if (mysql_text_to_cell(&def->columns[i], values[i], lengths[i],
 							   &copy->arena, &cell, &err) != CDC_OK)
 			heap_row_bad_cell(&def->columns[i], &err);
 		heap_row_set(row, i, &cell);
@@ -252,7 +252,7 @@ insert_rows(SnapshotCopy *copy, const PageNotes *notes)
 		copy->row_no = i + 1;
 
 		(void) heap_row_take_replaced(row);		/* of a row that was left out */
-		fill_row(copy, row, &page->rows[i]);
+		snapshot_fill_row(copy, table, row, page->rows[i].values, page->rows[i].lengths);
 		if (!notes->look_up)
 			heap_bulk_insert(row->target);
 		else if (!merge_row(copy, row, notes))
@@ -346,8 +346,12 @@ static void
 give_up(SnapshotCopy *copy)
 {
 	snapshot_plan_unlock(copy);
-	if (copy->sent || copy->asking)
+	if (copy->holding)
+		copy->hooks.release(copy->hooks.arg);
+	if (copy->sent || copy->asking || copy->in_snapshot)
 		snapshot_close_session(copy);
+	copy->holding = copy->in_snapshot = false;
+	copy->at = NULL;
 	snapshot_chunk_free(copy->reading);
 	snapshot_page_free(copy->page);
 	copy->reading = NULL;
@@ -481,7 +485,7 @@ snapshot_step(SnapshotCopy *copy)
 	MemoryContextReset(copy->step_cxt);
 	PG_TRY();
 	{
-		found = copy_step(copy) || await_joined(copy);
+		found = copy_step(copy) || snapshot_keyless_step(copy) || await_joined(copy);
 	}
 	PG_CATCH();
 	{

@@ -101,6 +101,8 @@ struct SnapshotCopy
 	CopyPage   *page;			/* to be written; NULL: none */
 
 	bool		asking;			/* the source is being asked */
+	bool		in_snapshot;	/* a transaction is open on the session (a table without a key) */
+	bool		holding;		/* the ingest worker holds still for us */
 	bool		writing;		/* rows are being written */
 	bool		unchecked;		/* without looking them up */
 	int64		row_no;			/* in the page, for error contexts; 0: none */
@@ -112,6 +114,14 @@ struct SnapshotCopy
 extern void snapshot_open_session(SnapshotCopy *copy);
 extern void snapshot_close_session(SnapshotCopy *copy); /* what it was sending is lost */
 extern bool snapshot_table_is_due(const SnapshotCopy *copy, const CopyTable *table);	/* in a transaction */
+
+
+/* Turn a row's text into the target's slot. */
+extern void snapshot_fill_row(SnapshotCopy *copy, const CopyTable *table, HeapRow *row,
+							  const char *const *values, const uint32 *lengths);
+
+/* snapshot_keyless.c: copy a table without a key; false when there is none to be copied. */
+extern bool snapshot_keyless_step(SnapshotCopy *copy);
 
 /* snapshot_plan.c */
 

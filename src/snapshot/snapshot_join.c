@@ -165,6 +165,12 @@ anew_target(const SnapshotPrepare *p, SnapshotCandidate *c)
 	row = heap_row_open(relid, c->def, &p->options.policies);
 	has_rows = heap_target_has_rows(row->target);
 	heap_row_close(row);
+	if (has_rows && c->def->nkey == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("table \"%s.%s\" cannot be copied anew beside its rows", c->table.target_schema, c->table.target_table),
+				 errdetail("The source table has no key."),
+				 errhint("Empty it with TRUNCATE, then use cdc_resync_table().")));
 	if (has_rows)
 	{
 		c->table.swap_into = relid;
@@ -230,6 +236,12 @@ write_candidate(const SnapshotPrepare *p, SnapshotCandidate *c, const CatalogPos
 	table->generation = Max(table->generation, asked) + 1;
 	table->join_position = durable->position;
 	table->join_gtids = durable->gtids;
+	if (c->def != NULL && c->def->nkey == 0 && table->state == CATALOG_TABLE_SNAPSHOT)
+	{
+		/* joins at the mark of its copy */
+		memset(&table->join_position, 0, sizeof(table->join_position));
+		table->join_gtids = NULL;
+	}
 	memset(&table->high_mark, 0, sizeof(table->high_mark));
 	memset(&table->stop_position, 0, sizeof(table->stop_position));
 	if (c->is_known)
@@ -247,7 +259,10 @@ write_candidate(const SnapshotPrepare *p, SnapshotCandidate *c, const CatalogPos
 		snapshot_index_plan(p->pipeline, table, c->def, &p->options, c->made);
 	if (c->keeps_rows)
 		catalog_deleted_keep_all(table->pipeline_id, table->table_id);
-	cdc_position_format(&table->join_position, position);
+	if (cdc_position_is_known(&table->join_position))
+		cdc_position_format(&table->join_position, position);
+	else
+		strlcpy(position, "the mark of its copy", sizeof(position));
 	ereport(LOG,
 			(c->is_known
 			 ? errmsg("source table \"%s.%s\" of pipeline \"%s\" is copied anew from %s on",
@@ -370,7 +385,9 @@ snapshot_join_waiting(int32 pipeline_id)
 	{
 		CatalogTable *table = lfirst(lc);
 
-		if (table->state == CATALOG_TABLE_SNAPSHOT && !table->chunks_allowed)
+		/* one without a key gets a mark of its own, see snapshot_keyless.c */
+		if (table->state == CATALOG_TABLE_SNAPSHOT && !table->chunks_allowed &&
+			!(table->definition != (Datum) 0 && schema_def_is_keyless(table->definition)))
 			result = lappend(result, table);
 	}
 	PopActiveSnapshot();
@@ -380,8 +397,8 @@ snapshot_join_waiting(int32 pipeline_id)
 }
 
 /* Does the source table look as it was written down? Estimates do not count. */
-static bool
-looks_the_same(MysqlSession *session, const MysqlServerInfo *info, const CatalogTable *table)
+bool
+snapshot_looks_the_same(MysqlSession *session, const MysqlServerInfo *info, const CatalogTable *table)
 {
 	CdcTableDef *before = schema_def_from_jsonb(table->definition);
 	CdcTableDef *now = mysql_server_describe(session, info, source_text(table->source_schema),
@@ -448,7 +465,7 @@ snapshot_join_allow(int32 pipeline_id, List *waiting, MysqlSession *session, con
 
 	foreach(lc, shown)
 	{
-		if (!looks_the_same(session, info, lfirst(lc)))
+		if (!snapshot_looks_the_same(session, info, lfirst(lc)))
 			changed = lappend(changed, lfirst(lc));
 	}
 	memset(&mark, 0, sizeof(mark));

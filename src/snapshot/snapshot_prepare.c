@@ -285,6 +285,12 @@ snapshot_make_target(const SnapshotPrepare *p, SnapshotCandidate *c)
 	/* opening checks rights, key and columns */
 	row = heap_row_open(relid, c->def, &p->options.policies);
 	c->keeps_rows = snapshot_start_keeps_rows(&p->start, table, row->target);
+	if (c->keeps_rows && c->def->nkey == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("target table \"%s.%s\" exists and has rows", table->target_schema, table->target_table),
+				 errdetail("The source table has no key, so rows that are there already cannot be told from those of the source."),
+				 errhint("Drop or empty the table, then use cdc_resync_table().")));
 	heap_row_close(row);
 	table->target = relid;
 	c->made = !existed;
@@ -440,6 +446,8 @@ write_down(SnapshotPrepare *p, CatalogPositionLog *log)
 		SnapshotCandidate *c = lfirst(lc);
 
 		c->table.definition = schema_def_to_jsonb(c->def);
+		/* one without a key has a copy of its own, see snapshot_keyless.c */
+		c->table.chunks_allowed = c->def != NULL && c->def->nkey > 0;
 		catalog_table_insert(&c->table, c->error);
 		if (c->error == NULL)
 			snapshot_index_plan(p->pipeline, &c->table, c->def, &p->options, c->made);

@@ -81,6 +81,11 @@ extern List *snapshot_targets_of_others(const CatalogPipeline *pipeline);
 /* Tell the log why a candidate is stopped. */
 extern void snapshot_log_stopped(const SnapshotPrepare *p, const SnapshotCandidate *c);
 
+/* ---- snapshot_join.c ---- */
+
+/* Is the source's table still as it was when its definition was read? */
+extern bool snapshot_looks_the_same(MysqlSession *session, const MysqlServerInfo *info, const CatalogTable *table);
+
 /* ---- snapshot_swap.c ---- */
 
 /* Make the shadow of the candidate's table.swap_into: it becomes table.target. Throws when there can be none. */
