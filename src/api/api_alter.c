@@ -88,6 +88,7 @@ merge_options(Datum old, Datum changes)
 	api_check_options(set);
 	if (old != (Datum) 0)
 		set = DirectFunctionCall2(jsonb_concat, without(old, taken_out), set);
+	api_check_options(set);		/* what they come to together */
 	return JB_ROOT_COUNT(DatumGetJsonbP(set)) == 0 ? (Datum) 0 : set;
 }
 

@@ -262,7 +262,7 @@ write_candidate(const SnapshotPrepare *p, SnapshotCandidate *c, const CatalogPos
 	if (cdc_position_is_known(&table->join_position))
 		cdc_position_format(&table->join_position, position);
 	else
-		strlcpy(position, "the mark of its copy", sizeof(position));
+		snprintf(position, sizeof(position), "the mark of its copy");
 	ereport(LOG,
 			(c->is_known
 			 ? errmsg("source table \"%s.%s\" of pipeline \"%s\" is copied anew from %s on",
