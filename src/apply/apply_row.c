@@ -54,7 +54,7 @@ read_cell(Apply *apply, const ApplyTable *table, const CdcChange *change,
 {
 	int			from = table->match[column];
 	const CdcField *field = &image[from];
-	CdcError	err = {0};
+	CdcError	err;
 
 	if (field->state == CDC_FIELD_ABSENT || field->state == CDC_FIELD_PARTIAL)
 		throw_incomplete(table, column, field->state);

@@ -164,7 +164,7 @@ snapshot_fill_row(SnapshotCopy *copy, const CopyTable *table, HeapRow *row,
 	for (uint32 i = 0; i < def->ncolumns; i++)
 	{
 		CdcCell		cell;
-		CdcError	err = {0};
+		CdcError	err;
 
 		if (row->table->columns[i].attnum <= 0)
 			continue;
