@@ -461,17 +461,34 @@ catch_error(SnapshotCopy *copy)
 	return edata;
 }
 
-/* No table can be copied now: some may wait for the source to show what lies before they joined. */
+/*
+ * No table can be copied now: some may wait for the source to show what lies before they joined. True when it
+ * does for one; *waiting: there are others.
+ */
 static bool
-await_joined(SnapshotCopy *copy)
+allow_joined(SnapshotCopy *copy, bool *waiting)
 {
-	List	   *waiting = snapshot_join_waiting(copy->pipeline_id);
+	List	   *tables = snapshot_join_waiting(copy->pipeline_id);
 
-	if (waiting == NIL)
+	*waiting = tables != NIL;
+	if (tables == NIL)
 		return false;
 	snapshot_open_session(copy);
-	if (!snapshot_join_allow(copy->pipeline_id, waiting, copy->session, copy->info))
-		(void) util_wait(PGINVALID_SOCKET, JOIN_POLL_MS, UTIL_WAIT_SOURCE_READ);
+	return snapshot_join_allow(copy->pipeline_id, tables, copy->session, copy->info);
+}
+
+/* What there is to do, one step of it; false when there is nothing. */
+static bool
+any_step(SnapshotCopy *copy)
+{
+	bool		joined;
+	bool		keyless;
+
+	if (copy_step(copy) || allow_joined(copy, &joined) || snapshot_keyless_step(copy, &keyless))
+		return true;
+	if (!joined && !keyless)
+		return false;
+	(void) util_wait(PGINVALID_SOCKET, JOIN_POLL_MS, UTIL_WAIT_SOURCE_READ);
 	return true;
 }
 
@@ -485,7 +502,7 @@ snapshot_step(SnapshotCopy *copy)
 	MemoryContextReset(copy->step_cxt);
 	PG_TRY();
 	{
-		found = copy_step(copy) || snapshot_keyless_step(copy) || await_joined(copy);
+		found = any_step(copy);
 	}
 	PG_CATCH();
 	{

@@ -101,6 +101,7 @@ struct SnapshotCopy
 	CopyPage   *page;			/* to be written; NULL: none */
 
 	bool		asking;			/* the source is being asked */
+	TimestampTz keyless_at;		/* not before that a table without a key is tried again */
 	bool		in_snapshot;	/* a transaction is open on the session (a table without a key) */
 	bool		holding;		/* the ingest worker holds still for us */
 	bool		writing;		/* rows are being written */
@@ -120,8 +121,8 @@ extern bool snapshot_table_is_due(const SnapshotCopy *copy, const CopyTable *tab
 extern void snapshot_fill_row(SnapshotCopy *copy, const CopyTable *table, HeapRow *row,
 							  const char *const *values, const uint32 *lengths);
 
-/* snapshot_keyless.c: copy a table without a key; false when there is none to be copied. */
-extern bool snapshot_keyless_step(SnapshotCopy *copy);
+/* snapshot_keyless.c: copy a table without a key. False when that was not possible now; *waiting: there are some to be copied. */
+extern bool snapshot_keyless_step(SnapshotCopy *copy, bool *waiting);
 
 /* snapshot_plan.c */
 

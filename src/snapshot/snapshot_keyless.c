@@ -57,8 +57,8 @@
 #define MARK_ATTEMPTS 100
 #define MARK_POLL_MS 20
 
-/* Pause before a table is tried again whose mark could not be had. */
-#define RETRY_MS 500
+/* Pause before a table is tried again whose mark could not be had; others are copied meanwhile. */
+#define RETRY_MS 2000
 
 /* Rows between two looks at the limit of rows per second. */
 #define THROTTLE_ROWS 1000
@@ -168,6 +168,8 @@ write_mark(SnapshotCopy *copy, const CopyTable *table, const CdcPosition *mark)
 	catalog_lock_table(copy->pipeline_id, table->table_id, ShareLock);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	done = catalog_table_set_join(copy->pipeline_id, table->table_id, table->generation, mark);
+	if (done)
+		catalog_table_set_notice(copy->pipeline_id, table->table_id, NULL);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(copy->step_cxt);
@@ -424,28 +426,84 @@ copy_table(SnapshotCopy *copy, CopyTable *table, const CdcPosition *mark)
 					   ledger.rows, mark->file, (uint64) mark->offset)));
 }
 
-bool
-snapshot_keyless_step(SnapshotCopy *copy)
+/*
+ * The lock that MySQL needs could not be had, because a privilege is missing or the
+ * table is in use: the table says so and waits; others go on. Other errors are
+ * thrown on.
+ */
+static void
+put_off(SnapshotCopy *copy, const CopyTable *table)
 {
-	CatalogTable *from = choose_table(copy);
+	ErrorData  *edata;
+
+	MemoryContextSwitchTo(copy->step_cxt);
+	edata = CopyErrorData();
+	if (!copy->asking ||
+		(edata->sqlerrcode != CDC_ERRCODE_SOURCE_SETTING && edata->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE))
+		PG_RE_THROW();
+	FlushErrorState();
+	AbortOutOfAnyTransaction();
+	copy->holding = false;
+	copy->hooks.release(copy->hooks.arg);
+	copy->asking = false;
+
+	heap_transaction_begin();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	catalog_table_set_notice(copy->pipeline_id, table->table_id, util_error_info(edata));
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(copy->step_cxt);
+}
+
+static bool
+try_mark(SnapshotCopy *copy, const CatalogTable *from, CopyTable *table, CdcPosition *mark)
+{
+	volatile bool done = false;
+
+	PG_TRY();
+	{
+		done = take_mark(copy, from, table, mark);
+	}
+	PG_CATCH();
+	{
+		put_off(copy, table);
+	}
+	PG_END_TRY();
+	return done;
+}
+
+bool
+snapshot_keyless_step(SnapshotCopy *copy, bool *waiting)
+{
+	CatalogTable *from;
 	CopyTable  *table;
 	CdcPosition mark;
+	bool		done;
 
+	*waiting = false;
+	if (copy->keyless_at > GetCurrentTimestamp())
+	{
+		*waiting = true;
+		return false;
+	}
+	from = choose_table(copy);
 	if (from == NULL)
 		return false;
+	*waiting = true;
 	table = make_copy_table(from);
 	copy->planning = table;		/* an error gives the lock up */
 	copy->at = table;
 	snapshot_open_session(copy);
-	if (take_mark(copy, from, table, &mark))
+	done = try_mark(copy, from, table, &mark);
+	if (done)
 		copy_table(copy, table, &mark);
 	else
 	{
 		snapshot_close_session(copy);
-		(void) util_wait(PGINVALID_SOCKET, RETRY_MS, UTIL_WAIT_SNAPSHOT);
+		copy->keyless_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_MS);
 	}
 	copy->in_snapshot = false;
 	copy->at = NULL;
 	snapshot_plan_unlock(copy);
-	return true;
+	return done;
 }

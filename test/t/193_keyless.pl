@@ -75,10 +75,16 @@ my $change = sub {
 # MySQL cannot tell where a snapshot stands: there the table is locked for a moment
 if ($source->is_mysql)
 {
-	$pipeline->start->wait_for_status('last_error', qr/has no key and cannot be locked/, 60);
-	like($pipeline->status('last_error_hint'), qr/GRANT LOCK TABLES ON `shop`\.\* TO 'repl'/, 'a missing privilege: the hint is the statement');
+	$pipeline->start;
+	poll_until(sub { return $pipeline->table_status('note', 'last_error') =~ /has no key and cannot be locked/ }, 60) or diag($pipeline->describe);
+	like($pipeline->table_status('note', 'last_error_hint'), qr/GRANT LOCK TABLES ON `shop`\.\* TO 'repl'/, 'a missing privilege: the hint is the statement');
 	$pipeline->wait_for_table_state('keyed', 'streaming', 60);
-	$source->sql('grant lock tables on shop.* to ' . $pipeline->status("split_part(split_part(last_error_hint, 'TO ', 2), ';', 1)"));
+	is($pipeline->table_status('note', 'state'), 'snapshot', 'the table waits');
+	$source->sql('create table shop.late (id int primary key)', 'insert into shop.late values (1), (2)');
+	$postgres->psql("select cdc_add_table('shop_in', 'shop.late')");
+	$pipeline->wait_for_table_state('late', 'streaming', 60);
+	pass('another one joins meanwhile');
+	$source->sql('grant lock tables on shop.* to ' . $pipeline->table_status('note', "split_part(split_part(last_error_hint, 'TO ', 2), ';', 1)"));
 	$pipeline->wait_for_tables(60)->wait_for_catchup;
 	same('mended, it comes by itself', 'note', 'quiet');
 	$pipeline->stop->drop->drop_target;
