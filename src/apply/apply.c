@@ -140,6 +140,7 @@ apply_begin(Apply *apply)
 	heap_transaction_begin();
 	MemoryContextSwitchTo(apply->change_cxt);
 	apply->open = true;
+	apply->open_no++;
 	apply->opened_at = GetCurrentTimestamp();
 }
 
@@ -490,6 +491,8 @@ wanted_table(Apply *apply, const CdcChange *change)
 		apply->last_def = change->table;
 		apply->last_table = table;
 	}
+	if (table != NULL && table->def != NULL && table->def->nkey == 0 && apply_table_is_copying(table))
+		apply_table_check_mark(apply, table);
 	if (table == NULL || apply_table_is_stopped(table, &apply->txn_start) ||
 		apply_table_joins_later(table, &apply->txn_start))
 		return NULL;
@@ -501,7 +504,8 @@ static ApplyResult
 on_failed_change(Apply *apply, ApplyTable *table, const ErrorData *edata)
 {
 	/* it is the table that is at fault when not even its description fits; one without a key has no way to go on */
-	if (!apply->keep_dead_letters || table->row == NULL || table->row->target->nkey == 0)
+	if (!apply->keep_dead_letters || table->row == NULL || table->row->target->nkey == 0 ||
+		(apply->careful && apply_is_suspect(apply)))	/* guarded, and not even the letter could be written */
 		return stop_for_error(apply, table, edata);
 	apply_suspect_add(apply);
 	apply_careful_begin(apply);

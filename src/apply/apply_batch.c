@@ -38,6 +38,8 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/transam.h"
+#include "access/xact.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -314,28 +316,23 @@ note_deleted(Apply *apply, ApplyTable *table)
 	MemoryContextDelete(row_cxt);
 }
 
-/*
- * Rows that the copy has to take away again when it has brought them. Equal rows
- * are counted by a number behind their bytes: 1, 2, ...
- */
+/* Rows that the copy has to take away again when it has brought them: one note for each, also of equal ones. */
 static void
 note_debt(Apply *apply, ApplyTable *table, const HeapMatchRow *row)
 {
 	HeapTarget *target = table->row->target;
+	uint64		transaction = U64FromFullTransactionId(GetTopFullTransactionId());
 	bytea	   *key;
-	uint32		number = 0;
 
 	ExecForceStoreHeapTuple(row->tuple, target->search, false);
 	key = chunk_key_bytes(target, target->search);
 	for (int64 debt = row->net; debt < 0; debt++)
 	{
-		bytea	   *numbered;
+		bytea	   *numbered = chunk_key_number(key, transaction, table->debts++);
 
-		do
-			numbered = chunk_key_number(key, ++number);
-		while (catalog_deleted_exists(apply->pipeline_id, table->table_id, numbered));
 		catalog_deleted_add(apply->pipeline_id, table->table_id, numbered);
 		table->any_deleted = true;
+		pfree(numbered);
 	}
 	pfree(key);
 }

@@ -46,9 +46,11 @@ typedef struct ApplyTable
 	/* in the open PostgreSQL transaction */
 	HeapRow    *row;			/* NULL: not opened yet */
 	ApplyBatch *batch;			/* NULL: changes are written one by one */
+	uint32		debts;			/* number of the next one, see note_debt; it need not begin anew */
 	bool		any_deleted;	/* snapshot_deleted may have rows */
 
 	bool		look_first;		/* an insert found a row once: batches look before they insert */
+	uint64		mark_checked;	/* open_no of the transaction in which the mark was looked up, see apply_table_check_mark */
 	uint64		touched;		/* number of the source transaction that last changed it here */
 	ApplyTableStats delta;		/* since the last flush */
 	bool		in_dirty;		/* is in Apply.dirty */
@@ -112,6 +114,7 @@ struct Apply
 
 	/* the open PostgreSQL transaction */
 	bool		open;
+	uint64		open_no;		/* grows with each */
 	int64		txns_open;		/* source transactions that began since the last commit */
 	int64		unwritten_rows; /* changes in batches */
 	int64		unwritten_bytes;
@@ -199,6 +202,12 @@ extern bool apply_table_joins_later(const ApplyTable *table, const CdcPosition *
 
 /* Map the columns of an event's table description; throws when it differs from the declared one. */
 extern void apply_table_match(ApplyTable *table, CdcTableDef *event);
+
+/*
+ * A table without a key that is being copied: look up, under its lock and once in each PostgreSQL transaction, from
+ * which position on its changes count. The mark of its copy is written by another process.
+ */
+extern void apply_table_check_mark(Apply *apply, ApplyTable *table);
 
 /* Open the target in the open transaction, with the locks that its state asks for. */
 extern void apply_table_open(Apply *apply, ApplyTable *table);

@@ -291,6 +291,32 @@ apply_table_match(ApplyTable *table, CdcTableDef *event)
 }
 
 void
+apply_table_check_mark(Apply *apply, ApplyTable *table)
+{
+	CatalogTable *now;
+
+	apply_begin(apply);
+	if (table->mark_checked == apply->open_no)
+		return;
+	table->mark_checked = apply->open_no;
+	catalog_lock_table(apply->pipeline_id, table->table_id, RowExclusiveLock);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	now = catalog_table_by_id(apply->pipeline_id, table->table_id);
+	PopActiveSnapshot();
+	if (now == NULL)
+		return;					/* it leaves; the next look at the list tells */
+	table->generation = now->generation;
+	table->join_position = now->join_position;
+	table->join_is_past = false;
+	if (now->state != table->state)
+	{
+		table->state = now->state;
+		table->stop_position = now->stop_position;
+		apply->reload_wanted = true;
+	}
+}
+
+void
 apply_table_open(Apply *apply, ApplyTable *table)
 {
 	MemoryContext old;

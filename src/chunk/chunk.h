@@ -51,8 +51,11 @@ extern char *chunk_all_query(const CdcTableDef *def, MysqlFlavor flavor);
  */
 extern bytea *chunk_key_bytes(HeapTarget *target, TupleTableSlot *slot);
 
-/* The bytes with a number behind them, resp. without it again (*number receives it): to count equal rows. */
-extern bytea *chunk_key_number(const bytea *key, uint32 number);
-extern bytea *chunk_key_unnumber(const bytea *numbered, uint32 *number);
+/*
+ * The bytes with something behind them that tells equal rows apart (a transaction and a number in it), resp. without
+ * that again.
+ */
+extern bytea *chunk_key_number(const bytea *key, uint64 transaction, uint32 number);
+extern bytea *chunk_key_unnumber(const bytea *numbered);
 
 #endif							/* CDC_CHUNK_H */

@@ -56,6 +56,9 @@ typedef struct KeyParts
 	KeyPart    *parts;
 } KeyParts;
 
+/* What chunk_key_number puts behind the bytes. */
+#define NUMBER_BYTES (sizeof(uint64) + sizeof(uint32))
+
 /* Length of a part that is null; only without a key. */
 #define NULL_LENGTH PG_UINT32_MAX
 
@@ -191,28 +194,27 @@ chunk_key_bytes(HeapTarget *target, TupleTableSlot *slot)
 }
 
 bytea *
-chunk_key_number(const bytea *key, uint32 number)
+chunk_key_number(const bytea *key, uint64 transaction, uint32 number)
 {
 	Size		size = VARSIZE(key);
-	bytea	   *result = palloc(size + sizeof(uint32));
+	bytea	   *result = palloc(size + NUMBER_BYTES);
+	uint64		transaction_be = pg_hton64(transaction);
 	uint32		number_be = pg_hton32(number);
 
 	memcpy(result, key, size);
-	memcpy((char *) result + size, &number_be, sizeof(uint32));
-	SET_VARSIZE(result, size + sizeof(uint32));
+	memcpy((char *) result + size, &transaction_be, sizeof(uint64));
+	memcpy((char *) result + size + sizeof(uint64), &number_be, sizeof(uint32));
+	SET_VARSIZE(result, size + NUMBER_BYTES);
 	return result;
 }
 
 bytea *
-chunk_key_unnumber(const bytea *numbered, uint32 *number)
+chunk_key_unnumber(const bytea *numbered)
 {
-	Size		size = VARSIZE(numbered) - sizeof(uint32);
+	Size		size = VARSIZE(numbered) - NUMBER_BYTES;
 	bytea	   *result = palloc(size);
-	uint32		number_be;
 
 	memcpy(result, numbered, size);
 	SET_VARSIZE(result, size);
-	memcpy(&number_be, (const char *) numbered + size, sizeof(uint32));
-	*number = pg_ntoh32(number_be);
 	return result;
 }

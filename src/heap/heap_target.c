@@ -121,6 +121,15 @@ check_kind(Relation rel)
 				 errmsg("\"%s\" cannot be the target of a source table", name),
 				 errdetail("Tables, partitioned and foreign ones too, and views can be targets."),
 				 errhint("Rename or drop it, or choose another target schema.")));
+	/* such triggers cannot be enabled for the role that replicas have, and PostgreSQL takes the row for written */
+	if (rel->rd_rel->relkind == RELKIND_VIEW && rel->trigdesc != NULL &&
+		(rel->trigdesc->trig_insert_instead_row || rel->trigdesc->trig_update_instead_row ||
+		 rel->trigdesc->trig_delete_instead_row))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("view \"%s\" cannot be the target of a source table", name),
+				 errdetail("It has INSTEAD OF triggers, which do not fire with session_replication_role = replica."),
+				 errhint("Use a view that PostgreSQL can update by itself, or a table.")));
 	if (rel->rd_rel->relkind == RELKIND_RELATION && rel->rd_tableam != GetHeapamTableAmRoutine())
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

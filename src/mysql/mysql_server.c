@@ -207,7 +207,7 @@ mysql_server_exact_mark(MysqlSession *session, const MysqlServerInfo *info, cons
 	 * release a lock of the same session, hence another one, which is closed with its context after an error.
 	 */
 	locker = mysql_session_open(endpoint);
-	mysql_session_execute(locker, "SET SESSION lock_wait_timeout = 5");
+	mysql_session_execute(locker, "SET SESSION lock_wait_timeout = 1");
 	lock_for_reading(locker, def);
 	mysql_server_log_position(locker, info, mark);
 	mysql_session_execute(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT");

@@ -118,7 +118,7 @@ extern void mysql_server_read_indexes(MysqlSession *session, const MysqlServerIn
 /*
  * Open a transaction on the session that shows the table exactly as it was at *mark in the log, and leave it open.
  * MariaDB tells that of itself. MySQL does not: the table is locked against writing (LOCK TABLES ... READ, by a
- * connection of its own, which waits at most 5 s for writers) for the moment between reading the log's end and
+ * connection of its own, which waits at most 1 s for writers) for the moment between reading the log's end and
  * opening the snapshot.
  */
 extern void mysql_server_exact_mark(MysqlSession *session, const MysqlServerInfo *info, const MysqlEndpoint *endpoint,

@@ -257,7 +257,7 @@ hold_still(Ingest *ingest)
 	{
 		LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
 		wanted = slot->hold_pid != 0;
-		slot->held = wanted;
+		slot->held_by = wanted ? MyProcPid : 0;
 		if (slot->hold_latch != NULL)
 			SetLatch(slot->hold_latch);
 		LWLockRelease(shmem->lock);

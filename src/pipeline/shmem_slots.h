@@ -71,7 +71,7 @@ typedef struct ShmemPipeline
 	TimestampTz snapshot_rows_at;	/* when the next row may be written, see max_rows_per_second */
 	int			hold_pid;		/* process that wants the ingest worker to hold still; 0: none */
 	Latch	   *hold_latch;
-	bool		held;			/* it does, at "durable" */
+	int			held_by;		/* ingest worker that does, at "durable"; 0: none */
 	bool		join_wanted;	/* tables want to join, leave or be copied anew: for the ingest worker */
 	bool		verify_wanted;	/* a request of cdc_verify() is open; the manager reads it from the catalog */
 	bool		state_wanted;	/* the ingest worker shall write the pipeline's state again */

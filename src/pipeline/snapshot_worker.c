@@ -38,6 +38,7 @@ typedef struct SnapshotWork
 {
 	Worker	   *worker;
 	int			rate;			/* rows per second; 0: no limit */
+	int			holder;			/* process that holds still for us; 0: none */
 } SnapshotWork;
 
 static void
@@ -84,10 +85,9 @@ throttle(void *arg, int64 rows)
 static bool
 hold(void *arg, CdcPosition *at)
 {
-	const SnapshotWork *snapshot = arg;
+	SnapshotWork *snapshot = arg;
 	ShmemPipeline *slot = snapshot->worker->slot;
 	TimestampTz start = GetCurrentTimestamp();
-	bool		held = false;
 
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
 	if (slot->hold_pid != 0)
@@ -97,23 +97,36 @@ hold(void *arg, CdcPosition *at)
 	}
 	slot->hold_pid = MyProcPid;
 	slot->hold_latch = MyLatch;
-	slot->held = false;
+	snapshot->holder = 0;
 	if (slot->workers[SHMEM_INGEST].latch != NULL)
 		SetLatch(slot->workers[SHMEM_INGEST].latch);
 	LWLockRelease(shmem->lock);
 
-	while (!held && !TimestampDifferenceExceeds(start, GetCurrentTimestamp(), HOLD_MS))
+	while (snapshot->holder == 0 && !TimestampDifferenceExceeds(start, GetCurrentTimestamp(), HOLD_MS))
 	{
 		worker_check_interrupts();
 		(void) util_wait(PGINVALID_SOCKET, HOLD_NAP_MS, UTIL_WAIT_SNAPSHOT);
 		LWLockAcquire(shmem->lock, LW_SHARED);
-		held = slot->held;
+		snapshot->holder = slot->held_by;
 		*at = slot->durable;
 		LWLockRelease(shmem->lock);
 	}
-	if (!held)
+	if (snapshot->holder == 0)
 		worker_release_hold(snapshot->worker);
-	return held;
+	return snapshot->holder != 0;
+}
+
+/* Does the process that held still when hold() returned still do so? Another one may have taken its place. */
+static bool
+still_held(void *arg)
+{
+	const SnapshotWork *snapshot = arg;
+	bool		result;
+
+	LWLockAcquire(shmem->lock, LW_SHARED);
+	result = snapshot->worker->slot->held_by == snapshot->holder;
+	LWLockRelease(shmem->lock);
+	return result;
 }
 
 static void
@@ -162,7 +175,7 @@ snapshot_run(Worker *worker)
 {
 	SnapshotWork snapshot = {.worker = worker,.rate = option_int(worker, "max_rows_per_second")};
 	SnapshotHooks hooks = {.arg = &snapshot,.publish = publish_table,.throttle = throttle,
-	.hold = hold,.release = release};
+	.hold = hold,.still_held = still_held,.release = release};
 	uint64		max_rows = option_int(worker, "snapshot_chunk_rows");
 	char	   *identity = source_identity(worker);
 	SnapshotCopy *copy;

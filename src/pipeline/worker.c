@@ -181,11 +181,12 @@ void
 worker_release_hold(Worker *w)
 {
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	if (w->slot->held_by == MyProcPid)
+		w->slot->held_by = 0;
 	if (w->slot->hold_pid == MyProcPid)
 	{
 		w->slot->hold_pid = 0;
 		w->slot->hold_latch = NULL;
-		w->slot->held = false;
 		if (w->slot->workers[SHMEM_INGEST].latch != NULL)
 			SetLatch(w->slot->workers[SHMEM_INGEST].latch);
 	}

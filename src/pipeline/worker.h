@@ -81,7 +81,7 @@ extern TimestampTz worker_retry_at(UtilErrorClass error_class, int failures, Tim
 extern void worker_write_failure(int32 pipeline_id, ShmemWorkerKind kind, bool retry, const UtilErrorInfo *info,
 								 const CdcPosition *position, const CdcPosition *transaction);
 
-/* Let the ingest worker go on, if this process made it hold still. */
+/* End what this process has to do with a hold: the ingest worker goes on, resp. holds still no longer. */
 extern void worker_release_hold(Worker *w);
 
 /* Main functions, started by the postmaster by name. */

@@ -79,6 +79,7 @@ typedef struct SnapshotHooks
 	 * it go on, after it has read the tables' states anew.
 	 */
 	bool		(*hold) (void *arg, CdcPosition *at);
+	bool		(*still_held) (void *arg);	/* by the same process */
 	void		(*release) (void *arg);
 } SnapshotHooks;
 

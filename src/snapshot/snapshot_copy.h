@@ -101,6 +101,7 @@ struct SnapshotCopy
 	CopyPage   *page;			/* to be written; NULL: none */
 
 	bool		asking;			/* the source is being asked */
+	int			keyless_failures;	/* in a row */
 	TimestampTz keyless_at;		/* not before that a table without a key is tried again */
 	bool		in_snapshot;	/* a transaction is open on the session (a table without a key) */
 	bool		holding;		/* the ingest worker holds still for us */

@@ -58,7 +58,8 @@
 #define MARK_POLL_MS 20
 
 /* Pause before a table is tried again whose mark could not be had; others are copied meanwhile. */
-#define RETRY_MS 2000
+#define RETRY_MS 1000
+#define RETRY_DOUBLINGS 5
 
 /* Rows between two looks at the limit of rows per second. */
 #define THROTTLE_ROWS 1000
@@ -120,7 +121,7 @@ begin_anew(SnapshotCopy *copy, const CatalogTable *from, CopyTable *table)
 	heap_transaction_begin();
 	catalog_lock_table(copy->pipeline_id, table->table_id, ShareLock);
 	PushActiveSnapshot(GetTransactionSnapshot());
-	is_due = snapshot_table_is_due(copy, table);
+	is_due = snapshot_table_is_due(copy, table) && copy->hooks.still_held(copy->hooks.arg);
 	if (is_due && cdc_position_is_known(&from->join_position))
 	{
 		is_due = ConditionalLockRelationOid(table->target, AccessExclusiveLock);
@@ -158,7 +159,12 @@ open_mark(SnapshotCopy *copy, const CopyTable *table, const CdcPosition *stream,
 	return false;
 }
 
-/* Commit the mark as the position from which the stream applies the table's changes. */
+/*
+ * Commit the mark as the position from which the stream applies the table's changes. An ingest worker that began
+ * after the one that holds still has ended may have passed over changes behind the mark. It looks the mark up
+ * under the table's lock before it does (apply_table_check_mark): so either it sees this one, or it
+ * was before us and we see that the holder is another.
+ */
 static bool
 write_mark(SnapshotCopy *copy, const CopyTable *table, const CdcPosition *mark)
 {
@@ -167,7 +173,8 @@ write_mark(SnapshotCopy *copy, const CopyTable *table, const CdcPosition *mark)
 	heap_transaction_begin();
 	catalog_lock_table(copy->pipeline_id, table->table_id, ShareLock);
 	PushActiveSnapshot(GetTransactionSnapshot());
-	done = catalog_table_set_join(copy->pipeline_id, table->table_id, table->generation, mark);
+	done = copy->hooks.still_held(copy->hooks.arg) &&
+		catalog_table_set_join(copy->pipeline_id, table->table_id, table->generation, mark);
 	if (done)
 		catalog_table_set_notice(copy->pipeline_id, table->table_id, NULL);
 	PopActiveSnapshot();
@@ -267,7 +274,7 @@ typedef struct Debts
 {
 	HeapTarget *target;
 	bytea	  **rows;			/* sorted; equal ones stand side by side */
-	bool	   *paid;
+	int		   *paid;			/* at the first of equal ones: how many of them are */
 	int			n;
 	int			unpaid;
 	MemoryContext cxt;
@@ -315,14 +322,15 @@ pay_with(TupleTableSlot *slot, void *arg)
 		else
 			high = middle;
 	}
-	for (; low < debts->n && compare_bytes(debts->rows[low], row) == 0; low++)
+	if (low < debts->n && compare_bytes(debts->rows[low], row) == 0)
 	{
-		if (!debts->paid[low])
+		int			next = low + debts->paid[low];
+
+		if (next < debts->n && compare_bytes(debts->rows[next], row) == 0)
 		{
-			debts->paid[low] = true;
+			debts->paid[low]++;
 			debts->unpaid--;
 			verdict = HEAP_MATCH_DELETE;
-			break;
 		}
 	}
 	MemoryContextSwitchTo(old);
@@ -343,13 +351,12 @@ pay_debts(SnapshotCopy *copy, const CopyTable *table, HeapTarget *target)
 	while ((portion = catalog_deleted_take(copy->pipeline_id, table->table_id, DEBTS_AT_ONCE)) != NIL)
 	{
 		Debts		debts = {.target = target,.n = list_length(portion),.unpaid = list_length(portion)};
-		uint32		number;
 
 		debts.cxt = AllocSetContextCreate(CurrentMemoryContext, "cdc debt", ALLOCSET_SMALL_SIZES);
 		debts.rows = palloc(sizeof(bytea *) * debts.n);
-		debts.paid = palloc0(sizeof(bool) * debts.n);
+		debts.paid = palloc0(sizeof(int) * debts.n);
 		for (int i = 0; i < debts.n; i++)
-			debts.rows[i] = chunk_key_unnumber(list_nth(portion, i), &number);
+			debts.rows[i] = chunk_key_unnumber(list_nth(portion, i));
 		qsort(debts.rows, debts.n, sizeof(bytea *), compare_debts);
 		heap_match_scan(target, pay_with, &debts);
 		if (debts.unpaid > 0)
@@ -496,11 +503,16 @@ snapshot_keyless_step(SnapshotCopy *copy, bool *waiting)
 	snapshot_open_session(copy);
 	done = try_mark(copy, from, table, &mark);
 	if (done)
+	{
+		copy->keyless_failures = 0;
 		copy_table(copy, table, &mark);
+	}
 	else
 	{
 		snapshot_close_session(copy);
-		copy->keyless_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_MS);
+		/* each attempt holds up the stream for a moment: less and less often */
+		copy->keyless_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_MS << copy->keyless_failures);
+		copy->keyless_failures = Min(copy->keyless_failures + 1, RETRY_DOUBLINGS);
 	}
 	copy->in_snapshot = false;
 	copy->at = NULL;
