@@ -54,11 +54,11 @@
 /* What the batch comes to for one key. */
 typedef struct BatchRow
 {
-	Datum	   *key;
 	HeapTuple	tuple;			/* row that has the key at the end; NULL: none, or already written */
 	bool		expected;		/* a row had the key before, says the first change */
 	bool		exists;			/* a row has it at the end */
 	bool		is_complete;	/* tuple was given back by heap_lean_update */
+	Datum		key[FLEXIBLE_ARRAY_MEMBER];
 } BatchRow;
 
 typedef struct BatchEntry
@@ -87,14 +87,18 @@ struct ApplyBatch
 	HeapMatch  *match;			/* a table without a key: all that is used of this */
 
 	HeapKeyInfo *info;
-	MemoryContext cxt;			/* rows, keys, hash: reset when the batch was written */
-	batch_hash *by_key;			/* NULL: empty */
+	MemoryContext cxt;			/* rows: reset when the batch was written */
+	batch_hash *by_key;			/* kept, with the size that it grew to */
 	BatchRow  **rows;
 	int			nrows;
 	int			maxrows;
 };
 
 #define ROWS_FIRST 256
+
+/* Memory for rows comes in such blocks. */
+#define BLOCK_FIRST (64 * 1024)
+#define BLOCK_MAX (1024 * 1024)
 
 ApplyBatch *
 apply_batch_create(HeapTarget *target)
@@ -108,7 +112,10 @@ apply_batch_create(HeapTarget *target)
 		return batch;
 	}
 	batch->info = heap_key_info(target);
-	batch->cxt = AllocSetContextCreate(parent, "cdc apply batch", ALLOCSET_DEFAULT_SIZES);
+	batch->cxt = GenerationContextCreate(parent, "cdc apply batch", 0, BLOCK_FIRST, BLOCK_MAX);
+	batch->by_key = batch_create(parent, ROWS_FIRST, batch->info);
+	batch->maxrows = ROWS_FIRST;
+	batch->rows = MemoryContextAlloc(parent, sizeof(BatchRow *) * batch->maxrows);
 	return batch;
 }
 
@@ -123,19 +130,15 @@ find_row(ApplyBatch *batch, const Datum *key, bool expected)
 	BatchRow   *row;
 	bool		found;
 
-	if (batch->by_key == NULL)
-	{
-		batch->by_key = batch_create(batch->cxt, ROWS_FIRST, batch->info);
-		batch->maxrows = ROWS_FIRST;
-		batch->rows = palloc(sizeof(BatchRow *) * batch->maxrows);
-	}
 	entry = batch_insert_hash(batch->by_key, key, hash, &found);
 	if (found)
 		return entry->row;
 
-	row = palloc0(sizeof(BatchRow));
-	row->key = heap_key_copy(batch->info, key);
+	row = palloc(offsetof(BatchRow, key) + sizeof(Datum) * batch->info->nparts);
+	row->tuple = NULL;
 	row->expected = expected;
+	row->exists = row->is_complete = false;
+	heap_key_copy(batch->info, key, row->key);
 	entry->key = row->key;
 	entry->row = row;
 	if (batch->nrows == batch->maxrows)
@@ -397,7 +400,6 @@ apply_batch_write(Apply *apply, ApplyTable *table)
 		note_deleted(apply, table);
 
 	MemoryContextReset(batch->cxt);
-	batch->by_key = NULL;
-	batch->rows = NULL;
-	batch->nrows = batch->maxrows = 0;
+	batch_reset(batch->by_key);
+	batch->nrows = 0;
 }

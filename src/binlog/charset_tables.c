@@ -503,6 +503,9 @@ binlog_collation_charset(uint16_t collation)
 	size_t low = 0;
 	size_t high = COUNT(collation_runs);
 
+	/* the two servers' defaults */
+	if (collation == 45 || collation == 255)
+		return &binlog_charsets[2];
 	if (collation >= 2048)
 	{
 		size_t block = (size_t) (collation - 2048) / 256;

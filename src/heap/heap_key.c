@@ -86,14 +86,11 @@ heap_key_read(const HeapTarget *target, const HeapKeyInfo *info, TupleTableSlot 
 	}
 }
 
-Datum *
-heap_key_copy(const HeapKeyInfo *info, const Datum *key)
+void
+heap_key_copy(const HeapKeyInfo *info, const Datum *key, Datum *copy)
 {
-	Datum	   *copy = palloc(sizeof(Datum) * info->nparts);
-
 	for (int i = 0; i < info->nparts; i++)
-		copy[i] = datumCopy(key[i], info->parts[i].by_value, info->parts[i].length);
-	return copy;
+		copy[i] = info->parts[i].by_value ? key[i] : datumCopy(key[i], false, info->parts[i].length);
 }
 
 void

@@ -39,8 +39,8 @@ extern HeapKeyInfo *heap_key_info(HeapTarget *target);
 /* Key of a slot of the target's row type; Datums point into the slot. A null in it is an error of class 23. */
 extern void heap_key_read(const HeapTarget *target, const HeapKeyInfo *info, TupleTableSlot *slot, Datum *key);
 
-/* Copy into CurrentMemoryContext. */
-extern Datum *heap_key_copy(const HeapKeyInfo *info, const Datum *key);
+/* Copy; what the Datums point to goes into CurrentMemoryContext. */
+extern void heap_key_copy(const HeapKeyInfo *info, const Datum *key, Datum *copy);
 
 /* Put a key into target->search, all else null. */
 extern void heap_key_search(HeapTarget *target, const Datum *key);
