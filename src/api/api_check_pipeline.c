@@ -123,17 +123,20 @@ check_budgets(CheckPipeline *c)
 						   shmem_max_tables * 2));
 }
 
-static void
+/* What is asked as the owner is asked only when there is one. */
+static bool
 check_owner(CheckPipeline *c)
 {
 	Oid			owner = c->pipeline->owner;
+	bool		exists = SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(owner));
 
-	if (SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(owner)))
+	if (exists)
 		api_check_role(c->rsinfo, owner);
 	else
 		api_check_put(c->rsinfo, "role", "error",
 					  psprintf("The owner of the pipeline does not exist any more; its role had the OID %u.", owner),
 					  psprintf("SELECT cdc_alter_pipeline(%s, owner => '...')", quote_literal_cstr(c->pipeline->name)));
+	return exists;
 }
 
 /* ---- the source ---- */
@@ -345,6 +348,7 @@ cdc_check_pipeline(PG_FUNCTION_ARGS)
 	char	   *name = api_name_arg(fcinfo);
 	CheckPipeline c = {.rsinfo = (ReturnSetInfo *) fcinfo->resultinfo};
 	CatalogPipeline *pipeline = catalog_pipeline_by_name(name);
+	bool		has_owner;
 
 	if (pipeline == NULL)
 		api_no_pipeline(name, NULL);
@@ -355,10 +359,12 @@ cdc_check_pipeline(PG_FUNCTION_ARGS)
 	schema_options_read(pipeline, &c.types);
 
 	check_state(&c);
-	check_owner(&c);
+	has_owner = check_owner(&c);
 	check_budgets(&c);
-	check_source(&c);
-	if (SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(pipeline->owner)))
+	if (has_owner)
+	{
+		check_source(&c);
 		check_tables(&c);
+	}
 	return (Datum) 0;
 }
