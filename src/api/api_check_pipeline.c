@@ -310,6 +310,15 @@ check_target(void *arg)
 	return NIL;
 }
 
+List *
+api_check_target(const CatalogPipeline *pipeline, const CatalogTable *table)
+{
+	CheckPipeline c = {.pipeline = pipeline,.table = table};
+
+	schema_options_read(pipeline, &c.types);
+	return api_check_try("table", check_target, &c);
+}
+
 static void
 check_tables(CheckPipeline *c)
 {

@@ -52,9 +52,14 @@ grant usage on foreign server shop to ann;
 create user mapping for ann server shop options (username 'repl', password 'repl-secret');
 grant usage on schema shop to ann;
 grant select, insert, update, delete on all tables in schema shop to ann;
-grant postgres to ann;
 SQL
+$postgres->psql("begin; select cdc_alter_pipeline('shop_in', owner => 'ann'); rollback");
+like($postgres->{messages}, qr/WARNING:.*role "ann" cannot write 1 target table of pipeline "shop_in".*cannot SET ROLE.*ALTER TABLE shop\.t OWNER TO ann/s, 'a new owner who may not write a target is warned of');
+$postgres->psql("revoke all on shop.t from ann; begin; select cdc_alter_pipeline('shop_in', owner => 'ann'); rollback");
+like($postgres->{messages}, qr/ALTER TABLE shop\.t OWNER TO ann/, 'with the step that is needed in the end');
+$postgres->psql("grant select, insert, update, delete on shop.t to ann; grant postgres to ann");
 $postgres->psql("select cdc_alter_pipeline('shop_in', owner => 'ann')");
+unlike($postgres->{messages}, qr/WARNING/, 'one who may is not');
 $new_worker->($old, 'after the owner was changed another worker runs');
 $pipeline->wait_for_state('streaming');
 $insert->();
