@@ -37,7 +37,7 @@
 PG_FUNCTION_INFO_V1(cdc_alter_pipeline);
 
 /* Options that only tables to be made look at. */
-static const char *const later_options[] = {"column_types", "tinyint1_as_boolean"};
+static const char *const later_options[] = {"column_types", "tinyint1_as_boolean", "secondary_indexes"};
 
 /* Names of the members that are JSON's null, List of char *. */
 static List *
@@ -113,8 +113,8 @@ notice_later_only(const CatalogPipeline *pipeline, const char *target_schema, Da
 		if (getKeyJsonValueFromContainer(&DatumGetJsonbP(options)->root, name, (int) strlen(name), NULL) != NULL)
 			ereport(NOTICE,
 					(errmsg("option \"%s\" of pipeline \"%s\" counts for tables that are made later", name, pipeline->name),
-					 errdetail_plural("The %d table that it has keeps its types.",
-									  "The %d tables that it has keep their types.", tables, tables)));
+					 errdetail_plural("The %d table that it has stays as it is.",
+									  "The %d tables that it has stay as they are.", tables, tables)));
 	}
 }
 

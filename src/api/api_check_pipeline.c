@@ -351,6 +351,34 @@ check_tables(CheckPipeline *c)
 					  : psprintf("Target, rights and columns of all %d tables are as they should be.", well), NULL);
 }
 
+/* A name that the source does not have, or had not when the list was last matched, shows nowhere else. */
+static void
+check_patterns(CheckPipeline *c)
+{
+	ListCell   *lc;
+
+	foreach(lc, c->tables == NIL ? NIL : c->pipeline->tables)
+	{
+		const char *pattern = lfirst(lc);
+		const char *pipeline = quote_literal_cstr(c->pipeline->name);
+		bool		fits = pattern[0] == '!';
+		ListCell   *lc2;
+
+		foreach(lc2, fits ? NIL : c->tables)
+		{
+			const CatalogTable *table = lfirst(lc2);
+
+			fits |= mysql_pattern_match(pattern, table->source_schema, table->source_table);
+		}
+		if (fits)
+			continue;
+		api_check_put(c->rsinfo, psprintf("pattern %s", pattern), "warning",
+					  "The pipeline has no table that fits it: none was taken up yet, or the source had none when the list was last matched.",
+					  psprintf("When the source has one: SELECT cdc_add_table(%s, %s); else SELECT cdc_remove_table(%s, %s).",
+							   pipeline, quote_literal_cstr(pattern), pipeline, quote_literal_cstr(pattern)));
+	}
+}
+
 Datum
 cdc_check_pipeline(PG_FUNCTION_ARGS)
 {
@@ -375,5 +403,6 @@ cdc_check_pipeline(PG_FUNCTION_ARGS)
 		check_source(&c);
 		check_tables(&c);
 	}
+	check_patterns(&c);
 	return (Datum) 0;
 }

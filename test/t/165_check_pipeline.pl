@@ -25,6 +25,10 @@ like($lines->(q{"check" = 'position'}), qr/^position\|ok\|/, 'its position is in
 like($lines->(q{"check" = 'binlog_format'}), qr/\|ok\|/, 'the source is asked too');
 like($lines->(q{"check" = 'tables'}), qr/of all 4 tables are as they should be/, 'its tables');
 like($lines->(q{"check" = 'cdc_bridge.max_tables'}), qr/\|ok\|/, 'its counters');
+$postgres->psql("select cdc_add_table('shop_in', 'other.nosuch')");
+like($lines->(q{"check" = 'pattern other.nosuch'}), qr/\|warning\|.*no table that fits.*cdc_remove_table\('shop_in', 'other.nosuch'\)/, 'a name that the source does not have');
+$postgres->psql("select cdc_remove_table('shop_in', 'other.nosuch')");
+is($lines->(q{"check" like 'pattern %'}), '', 'no line for a pattern that has tables');
 my $pid = $pipeline->status('ingest_pid');
 
 # tables: dropped, of another type, without rights, stopped
