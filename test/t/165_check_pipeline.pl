@@ -78,6 +78,8 @@ $postgres->restart;
 $source->start;
 $pipeline->drop_target->start;
 like($postgres->{messages}, qr/WARNING:.*$setting may be too low.*ALTER SYSTEM SET $setting = \d+/s, 'the start warns of a limit that is too low');
+my ($told) = $postgres->{messages} =~ /ALTER SYSTEM SET $setting = (\d+)/;
+is($postgres->psql(qq{select hint from cdc_check() where "check" = '$setting'}) =~ s/\D*(\d+).*/$1/r, $told, 'with the same figure as cdc_check(): room for all pipelines that should run');
 $pipeline->wait_for_status('last_error', qr/too few replication origins/);
 like($pipeline->status('last_error_detail'), qr/$setting is 1; others use 0, this pipeline needs 2/, 'no worker starts, and the reason is told');
 like($pipeline->status('last_error_hint'), qr/ALTER SYSTEM SET $setting = \d+ and restart/, 'with the line that helps');
