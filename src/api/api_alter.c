@@ -30,13 +30,14 @@
 #include "utils/syscache.h"
 
 #include "api/api.h"
+#include "api/api_check.h"
 #include "compat/pg_compat.h"
 #include "pipeline/shmem.h"
 
 PG_FUNCTION_INFO_V1(cdc_alter_pipeline);
 
 /* Options that only tables to be made look at. */
-static const char *const later_options[] = {"column_types", "tinyint1_as_boolean"};
+static const char *const later_options[] = {"column_types", "tinyint1_as_boolean", "secondary_indexes"};
 
 /* Names of the members that are JSON's null, List of char *. */
 static List *
@@ -112,8 +113,8 @@ notice_later_only(const CatalogPipeline *pipeline, const char *target_schema, Da
 		if (getKeyJsonValueFromContainer(&DatumGetJsonbP(options)->root, name, (int) strlen(name), NULL) != NULL)
 			ereport(NOTICE,
 					(errmsg("option \"%s\" of pipeline \"%s\" counts for tables that are made later", name, pipeline->name),
-					 errdetail_plural("The %d table that it has keeps its types.",
-									  "The %d tables that it has keep their types.", tables, tables)));
+					 errdetail_plural("The %d table that it has stays as it is.",
+									  "The %d tables that it has stay as they are.", tables, tables)));
 	}
 }
 
@@ -134,6 +135,38 @@ check_new_owner(Oid owner)
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			 errmsg("must be able to SET ROLE \"%s\"", name),
 			 errhint("A superuser, or a member of role \"%s\", can make it the owner.", name)));
+}
+
+/* Each table that the new owner cannot write to stops at its next change: say so while the former owner is still known. */
+static void
+warn_of_targets(const CatalogPipeline *pipeline)
+{
+	CdcCheckLine *first = NULL;
+	int			count = 0;
+	ListCell   *lc;
+
+	foreach(lc, catalog_table_list(pipeline->id))
+	{
+		const CatalogTable *table = lfirst(lc);
+		List	   *lines;
+
+		CHECK_FOR_INTERRUPTS();
+		/* no stream writes to the others */
+		if (table->state == CATALOG_TABLE_STOPPED || table->definition == (Datum) 0)
+			continue;
+		lines = api_check_target(pipeline, table);
+		if (lines != NIL && strcmp(((CdcCheckLine *) linitial(lines))->status, "error") == 0 && count++ == 0)
+			first = linitial(lines);
+	}
+	if (first == NULL)
+		return;
+	ereport(WARNING,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg_plural("role \"%s\" cannot write %d target table of pipeline \"%s\"",
+						   "role \"%s\" cannot write %d target tables of pipeline \"%s\"",
+						   count, GetUserNameFromId(pipeline->owner, false), count, pipeline->name),
+			 count == 1 ? errdetail("%s", first->detail) : errdetail("The first: %s. cdc_check_pipeline() shows all.", first->detail),
+			 first->hint != NULL ? errhint("%s", first->hint) : 0));
 }
 
 Datum
@@ -177,6 +210,8 @@ cdc_alter_pipeline(PG_FUNCTION_ARGS)
 
 	catalog_pipeline_update(pipeline);
 	notice_later_only(pipeline, target_schema, options);
+	if (OidIsValid(owner))
+		warn_of_targets(pipeline);
 	shmem_wake_at_commit();
 	PG_RETURN_VOID();
 }

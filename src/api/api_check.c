@@ -40,6 +40,7 @@
 #include "api/api.h"
 #include "api/api_check.h"
 #include "compat/pg_compat.h"
+#include "pipeline/budget.h"
 #include "pipeline/shmem.h"
 #include "source/source.h"
 
@@ -160,13 +161,6 @@ check_preload(ReturnSetInfo *rsinfo)
 			psprintf("ALTER SYSTEM SET shared_preload_libraries = %s; then restart the server", preload_list()));
 }
 
-static int
-workers_of(const CatalogPipeline *pipeline)
-{
-	return 1 + util_option_int(&catalog_pipeline_options, "snapshot_workers",
-							   catalog_pipeline_option(pipeline, "snapshot_workers"));
-}
-
 /* Pipelines that should run in this database, and at least one: the one that is about to be made. */
 static WorkerPlan
 plan_workers(void)
@@ -182,12 +176,12 @@ plan_workers(void)
 		if (!pipeline->enabled)
 			continue;
 		plan.pipelines++;
-		plan.wanted += workers_of(pipeline);
+		plan.wanted += budget_workers_of(pipeline);
 	}
 	if (plan.pipelines == 0)
 	{
 		plan.pipelines = 1;
-		plan.wanted = workers_of(&next);
+		plan.wanted = budget_workers_of(&next);
 	}
 	plan.least = plan.pipelines * LEAST_WORKERS_PER_PIPELINE;
 	return plan;

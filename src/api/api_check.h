@@ -41,6 +41,9 @@ typedef struct ApiCheckSource
 
 extern List *api_check_ask_source(void *arg);
 
+/* What keeps the pipeline's owner from writing the target of a table: a List of CdcCheckLine, NIL when nothing does. */
+extern List *api_check_target(const CatalogPipeline *pipeline, const CatalogTable *table);
+
 /* Can workers connect as that role? */
 extern void api_check_role(ReturnSetInfo *rsinfo, Oid role);
 

@@ -123,17 +123,20 @@ check_budgets(CheckPipeline *c)
 						   shmem_max_tables * 2));
 }
 
-static void
+/* What is asked as the owner is asked only when there is one. */
+static bool
 check_owner(CheckPipeline *c)
 {
 	Oid			owner = c->pipeline->owner;
+	bool		exists = SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(owner));
 
-	if (SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(owner)))
+	if (exists)
 		api_check_role(c->rsinfo, owner);
 	else
 		api_check_put(c->rsinfo, "role", "error",
 					  psprintf("The owner of the pipeline does not exist any more; its role had the OID %u.", owner),
 					  psprintf("SELECT cdc_alter_pipeline(%s, owner => '...')", quote_literal_cstr(c->pipeline->name)));
+	return exists;
 }
 
 /* ---- the source ---- */
@@ -307,6 +310,15 @@ check_target(void *arg)
 	return NIL;
 }
 
+List *
+api_check_target(const CatalogPipeline *pipeline, const CatalogTable *table)
+{
+	CheckPipeline c = {.pipeline = pipeline,.table = table};
+
+	schema_options_read(pipeline, &c.types);
+	return api_check_try("table", check_target, &c);
+}
+
 static void
 check_tables(CheckPipeline *c)
 {
@@ -339,12 +351,41 @@ check_tables(CheckPipeline *c)
 					  : psprintf("Target, rights and columns of all %d tables are as they should be.", well), NULL);
 }
 
+/* A name that the source does not have, or had not when the list was last matched, shows nowhere else. */
+static void
+check_patterns(CheckPipeline *c)
+{
+	ListCell   *lc;
+
+	foreach(lc, c->tables == NIL ? NIL : c->pipeline->tables)
+	{
+		const char *pattern = lfirst(lc);
+		const char *pipeline = quote_literal_cstr(c->pipeline->name);
+		bool		fits = pattern[0] == '!';
+		ListCell   *lc2;
+
+		foreach(lc2, fits ? NIL : c->tables)
+		{
+			const CatalogTable *table = lfirst(lc2);
+
+			fits |= mysql_pattern_match(pattern, table->source_schema, table->source_table);
+		}
+		if (fits)
+			continue;
+		api_check_put(c->rsinfo, psprintf("pattern %s", pattern), "warning",
+					  "The pipeline has no table that fits it: none was taken up yet, or the source had none when the list was last matched.",
+					  psprintf("When the source has one: SELECT cdc_add_table(%s, %s); else SELECT cdc_remove_table(%s, %s).",
+							   pipeline, quote_literal_cstr(pattern), pipeline, quote_literal_cstr(pattern)));
+	}
+}
+
 Datum
 cdc_check_pipeline(PG_FUNCTION_ARGS)
 {
 	char	   *name = api_name_arg(fcinfo);
 	CheckPipeline c = {.rsinfo = (ReturnSetInfo *) fcinfo->resultinfo};
 	CatalogPipeline *pipeline = catalog_pipeline_by_name(name);
+	bool		has_owner;
 
 	if (pipeline == NULL)
 		api_no_pipeline(name, NULL);
@@ -355,10 +396,13 @@ cdc_check_pipeline(PG_FUNCTION_ARGS)
 	schema_options_read(pipeline, &c.types);
 
 	check_state(&c);
-	check_owner(&c);
+	has_owner = check_owner(&c);
 	check_budgets(&c);
-	check_source(&c);
-	if (SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(pipeline->owner)))
+	if (has_owner)
+	{
+		check_source(&c);
 		check_tables(&c);
+	}
+	check_patterns(&c);
 	return (Datum) 0;
 }

@@ -254,6 +254,22 @@ read_gtid(const char *text, const CatalogPosition *current, CatalogSkip *skip)
 				 errhint("Call cdc_skip_transaction() once for each transaction.")));
 }
 
+/* Another file name than those of the log that is followed is a slip of the pen: the request would stay for ever. */
+static void
+check_is_of_this_log(const CatalogPipeline *pipeline, const CatalogPosition *current, const CatalogSkip *skip)
+{
+	int			order;
+
+	if (current == NULL || skip->gtid != NULL || !cdc_position_is_known(&current->position) ||
+		cdc_position_compare(&skip->position, &current->position, &order))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("\"%s\" is not a file of the log that pipeline \"%s\" follows", skip->position.file, pipeline->name),
+			 errdetail("Its position is %s.", position_text(current)),
+			 errhint("Give the position as SHOW BINARY LOGS and SHOW BINLOG EVENTS at the source name it.")));
+}
+
 /* Has the pipeline passed it already? Then nothing would ever come of the request. */
 static void
 check_is_to_come(const CatalogPipeline *pipeline, const CatalogPosition *current, const CatalogSkip *skip)
@@ -327,6 +343,9 @@ cdc_skip_transaction(PG_FUNCTION_ARGS)
 		read_gtid(gtid, current, &skip);
 	else
 		read_position(position, &skip.position);
+	/* where it failed is in the log for sure, be it in a file that was renamed at the source */
+	if (position != NULL && (pipeline->failed_transaction == NULL || strcmp(position, pipeline->failed_transaction) != 0))
+		check_is_of_this_log(pipeline, current, &skip);
 	check_is_to_come(pipeline, current, &skip);
 	cdc_position_format(&skip.position, text);
 

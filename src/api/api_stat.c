@@ -22,11 +22,13 @@
  */
 #include "postgres.h"
 
+#include "catalog/index.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
 
@@ -171,6 +173,23 @@ put_lag(Row *row, const ShmemPipelineStat *stat, TimestampTz now)
 	put_datum(row, IntervalPGetDatum(lag), false);
 }
 
+/*
+ * The target's name as it is now: rows go by its OID, wherever somebody moves
+ * it. A table that is gone keeps the name that it had.
+ */
+static void
+put_target(Row *row, const CatalogTable *table)
+{
+	/* while it is copied anew "target" is what the copy goes into */
+	Oid			relid = OidIsValid(table->swap_into) ? table->swap_into : table->target;
+	char	   *schema = get_namespace_name(get_rel_namespace(relid));
+	char	   *name = get_rel_name(relid);
+	bool		exists = schema != NULL && name != NULL;
+
+	put_text(row, exists ? schema : table->target_schema);
+	put_text(row, exists ? name : table->target_table);
+}
+
 static void
 put_table_counts(Row *row, int32 pipeline_id)
 {
@@ -290,8 +309,7 @@ put_table(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline, const CatalogT
 	put_text(&row, pipeline->name);
 	put_text(&row, table->source_schema);
 	put_text(&row, table->source_table);
-	put_text(&row, table->target_schema);
-	put_text(&row, table->target_table);
+	put_target(&row, table);
 	put_text(&row, catalog_table_state_name(table->state));
 	put_int64(&row, stat.inserts);
 	put_int64(&row, stat.updates);
@@ -331,6 +349,18 @@ cdc_stat_table(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
+/* What was built may have been dropped since, or renamed, which nobody tells us. */
+static bool
+index_is_there(const CatalogTable *table, const CatalogIndex *index)
+{
+	Oid			relid;
+
+	if (index->target_index == NULL)
+		return false;
+	relid = get_relname_relid(index->target_index, get_rel_namespace(table->target));
+	return OidIsValid(relid) && IndexGetRelation(relid, true) == table->target;
+}
+
 static void
 put_index(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline, const CatalogTable *table, const CatalogIndex *index)
 {
@@ -340,11 +370,11 @@ put_index(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline, const CatalogT
 	put_text(&row, table->source_schema);
 	put_text(&row, table->source_table);
 	put_text(&row, index->source_index);
-	put_text(&row, table->target_schema);
-	put_text(&row, table->target_table);
+	put_target(&row, table);
 	put_text(&row, index->target_index);
 	put_datum(&row, BoolGetDatum(index->is_unique), false);
-	put_text(&row, catalog_index_state_name(index->state));
+	put_text(&row, index->state == CATALOG_INDEX_BUILT && !index_is_there(table, index)
+			 ? "dropped" : catalog_index_state_name(index->state));
 	put_text(&row, index->reason);
 	put_text(&row, index->statement);
 	put_time(&row, index->started_at);

@@ -273,6 +273,29 @@ cdc_remove_table(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/* Why nothing can be copied anew. */
+static _Noreturn void
+no_table_fits(const CatalogPipeline *pipeline, const char *pattern)
+{
+	char	   *schema;
+	char	   *table;
+	bool		is_meant = list_has(pipeline->tables, pattern) ||
+		(exact_name(pattern, &schema, &table) && mysql_patterns_match(pipeline->tables, schema, table, NULL));
+
+	if (is_meant)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("table \"%s\" has not joined pipeline \"%s\" yet", pattern, pipeline->name),
+				 errdetail("It is meant by the list, which has %s; but the pipeline has not taken it up, or did not find it at the source.",
+						   list_text(pipeline->tables)),
+				 errhint("A table is copied when it joins. If the source got it after the list was last matched, call cdc_add_table().")));
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_OBJECT),
+			 errmsg("table \"%s\" is not in pipeline \"%s\"", pattern, pipeline->name),
+			 errdetail("The list has %s.", list_text(pipeline->tables)),
+			 errhint("Use cdc_add_table() to add one; pg_stat_cdc_table shows those that the pipeline has.")));
+}
+
 Datum
 cdc_resync_table(PG_FUNCTION_ARGS)
 {
@@ -288,11 +311,7 @@ cdc_resync_table(PG_FUNCTION_ARGS)
 
 	tables = tables_that_fit(pipeline, pattern);
 	if (tables == NIL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("table \"%s\" is not in pipeline \"%s\"", pattern, pipeline->name),
-				 errdetail("The list has %s.", list_text(pipeline->tables)),
-				 errhint("Use cdc_add_table() to add one; pg_stat_cdc_table shows those that the pipeline has.")));
+		no_table_fits(pipeline, pattern);
 	foreach(lc, tables)
 		(void) catalog_table_ask_resync(pipeline->id, ((CatalogTable *) lfirst(lc))->table_id);
 	end_change(pipeline);

@@ -53,6 +53,12 @@ state_arg(const char *text)
 			return i;
 		appendStringInfo(&names, "%s%s", i > 0 ? ", " : "", name);
 	}
+	if (strcmp(text, API_STATE_WAITING) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("state \"%s\" cannot be waited for", text),
+				 errdetail("A pipeline has it when the server starts with cdc_bridge.autostart off, and keeps it until it is started."),
+				 errhint("States that can be waited for are: %s.", names.data)));
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("unrecognized pipeline state \"%s\"", text),

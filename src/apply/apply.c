@@ -34,6 +34,7 @@
 
 #include "apply/apply_private.h"
 #include "catalog/catalog_lock.h"
+#include "catalog/catalog_shadow.h"
 #include "util/util_arena.h"
 
 /* A position that moved without changes is written this often. */
@@ -299,6 +300,7 @@ record_stops(Apply *apply, List *stops, const CdcPosition *at, bool reload)
 	{
 		const ApplyStop *stop = lfirst(lc);
 
+		catalog_shadow_name_table(apply->pipeline_id, stop->table->table_id, stop->error);
 		catalog_table_set_stopped(apply->pipeline_id, stop->table->table_id, at, stop->error);
 	}
 	PopActiveSnapshot();

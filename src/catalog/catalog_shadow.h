@@ -16,10 +16,18 @@
 
 #include "postgres.h"
 
+#include "util/util_error.h"
+
 /* Let a shadow go with the table that it is made for. */
 extern void catalog_shadow_depend(Oid shadow, Oid table);
 
 /* Drop a shadow, if it is there. */
 extern void catalog_shadow_drop(Oid shadow);
+
+/*
+ * An error that came up while a table was copied anew names the shadow, which
+ * nobody knows: let it name the table. In an open transaction, with a snapshot.
+ */
+extern void catalog_shadow_name_table(int32 pipeline_id, int32 table_id, UtilErrorInfo *error);
 
 #endif							/* CDC_CATALOG_SHADOW_H */

@@ -11,10 +11,12 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "miscadmin.h"
 #include "replication/origin.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 #include "heap/heap_row.h"
 #include "util/util_error.h"
@@ -183,6 +185,22 @@ heap_error_is_tables_own(int sqlstate)
 	}
 }
 
+/*
+ * A role can be dropped while it is connected. What it does then fails with an
+ * error that looks like the fault of the table at hand; but no table is to blame,
+ * and none may be stopped for it.
+ */
+static void
+check_owner_exists(void)
+{
+	if (!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(GetUserId())))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION),
+				 errmsg("the owner of the pipeline does not exist any more"),
+				 errdetail("Its role had the OID %u.", GetUserId()),
+				 errhint("Give it another owner with cdc_alter_pipeline(), as a superuser.")));
+}
+
 void
 heap_transaction_begin(void)
 {
@@ -194,4 +212,6 @@ heap_transaction_begin(void)
 
 	/* at 0 a commit puts in its own time, and would leave it there for the next one */
 	replorigin_session_origin_timestamp = 0;
+
+	check_owner_exists();
 }

@@ -67,7 +67,10 @@ extern _Noreturn void heap_row_bad_cell(const CdcColumnDef *column, const CdcErr
  */
 extern bool heap_error_is_tables_own(int sqlstate);
 
-/* Begin a transaction as all writers of rows need it: READ COMMITTED, read-write. */
+/*
+ * Begin a transaction as all writers of rows need it: READ COMMITTED, read-write.
+ * Throws, with what is not a table's own error, when the role was dropped.
+ */
 extern void heap_transaction_begin(void);
 
 #endif							/* CDC_HEAP_ROW_H */

@@ -165,18 +165,7 @@ check_rights(Relation rel)
 	Oid			write_as = InvalidOid;
 	static const AclMode modes[] = {ACL_SELECT, ACL_INSERT, ACL_UPDATE, ACL_DELETE};
 
-	for (int i = 0; i < (int) lengthof(modes); i++)
-	{
-		if (pg_class_aclcheck(RelationGetRelid(rel), me, modes[i]) != ACLCHECK_OK)
-			ereport(ERROR,
-					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-					 errmsg("permission denied for table %s", RelationGetRelationName(rel)),
-					 errhint("Run GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %s.",
-							 quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
-														RelationGetRelationName(rel)),
-							 quote_identifier(GetUserNameFromId(me, false)))));
-	}
-
+	/* first, because what gives this often gives the other rights too */
 	if (owner != me)
 	{
 		if (!cdc_role_can_set_role(me, owner))
@@ -195,7 +184,22 @@ check_rights(Relation rel)
 							   quote_identifier(GetUserNameFromId(owner, false)),
 							   quote_identifier(GetUserNameFromId(me, false)))));
 		write_as = owner;
+	}
 
+	for (int i = 0; i < (int) lengthof(modes); i++)
+	{
+		if (pg_class_aclcheck(RelationGetRelid(rel), me, modes[i]) != ACLCHECK_OK)
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 errmsg("permission denied for table %s", RelationGetRelationName(rel)),
+					 errhint("Run GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %s.",
+							 quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
+														RelationGetRelationName(rel)),
+							 quote_identifier(GetUserNameFromId(me, false)))));
+	}
+
+	if (OidIsValid(write_as))
+	{
 		for (int i = 0; rel->trigdesc != NULL && i < rel->trigdesc->numtriggers; i++)
 		{
 			const Trigger *trigger = &rel->trigdesc->triggers[i];

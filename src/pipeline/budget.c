@@ -72,6 +72,30 @@ count_origins(int32 pipeline_id)
 	return count;
 }
 
+int
+budget_workers_of(const CatalogPipeline *pipeline)
+{
+	return 1 + util_option_int(&catalog_pipeline_options, "snapshot_workers",
+							   catalog_pipeline_option(pipeline, "snapshot_workers"));
+}
+
+/* Pipelines that wait for a place do not use one yet: without them the hint would help the next one only. */
+static int
+plan_origins(int32 pipeline_id)
+{
+	int			count = 0;
+	ListCell   *lc;
+
+	foreach(lc, catalog_pipeline_list())
+	{
+		const CatalogPipeline *pipeline = lfirst(lc);
+
+		if (pipeline->enabled || pipeline->id == pipeline_id)
+			count += budget_workers_of(pipeline);
+	}
+	return count;
+}
+
 /* Workers of the pipeline, and the manager, that run now. */
 static int
 count_own_workers(int32 pipeline_id)
@@ -121,6 +145,7 @@ budget_read(BudgetKind kind, int32 pipeline_id, Budget *budget)
 {
 	const char *text;
 
+	budget->planned = 0;
 	switch (kind)
 	{
 		case BUDGET_WORKERS:
@@ -135,6 +160,7 @@ budget_read(BudgetKind kind, int32 pipeline_id, Budget *budget)
 			budget->limit = text != NULL ? atoi(text) : 0;
 			budget->used = count_origins(pipeline_id);
 			budget->needed = LEAST_WORKERS;
+			budget->planned = plan_origins(pipeline_id);
 			break;
 		case BUDGET_PIPELINES:
 			budget->setting = "cdc_bridge.max_pipelines";
@@ -157,5 +183,5 @@ char *
 budget_hint(const Budget *budget)
 {
 	return psprintf("Run ALTER SYSTEM SET %s = %d and restart the server.",
-					budget->setting, Max(budget->limit, budget->used + budget->needed) + 8);
+					budget->setting, Max(Max(budget->limit, budget->planned), budget->used + budget->needed) + 8);
 }

@@ -11,6 +11,8 @@
 
 #include "postgres.h"
 
+#include "catalog/catalog.h"
+
 typedef enum BudgetKind
 {
 	BUDGET_WORKERS,				/* max_worker_processes */
@@ -26,7 +28,11 @@ typedef struct Budget
 	int			limit;
 	int			used;			/* by others than this pipeline */
 	int			needed;			/* by this pipeline, running ones included */
+	int			planned;		/* by all pipelines of this database that should run, when all copy; 0: not told */
 } Budget;
+
+/* Workers that write, each with an origin, of a pipeline that copies with as many as it may. */
+extern int	budget_workers_of(const CatalogPipeline *pipeline);
 
 /*
  * How it stands now, in a transaction and with the library preloaded. What

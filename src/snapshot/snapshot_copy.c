@@ -41,6 +41,7 @@
 #include "utils/snapmgr.h"
 
 #include "catalog/catalog_lock.h"
+#include "catalog/catalog_shadow.h"
 #include "heap/heap_bulk.h"
 #include "heap/heap_sql.h"
 #include "mysql/mysql_text.h"
@@ -380,6 +381,8 @@ stop_table(SnapshotCopy *copy, const CopyTable *table, ErrorData *edata)
 	heap_transaction_begin();
 	catalog_lock_table(copy->pipeline_id, table->table_id, ShareLock);
 	PushActiveSnapshot(GetTransactionSnapshot());
+	MemoryContextSwitchTo(copy->step_cxt);
+	catalog_shadow_name_table(copy->pipeline_id, table->table_id, info);
 	if (snapshot_table_is_due(copy, table))
 		is_first = catalog_table_set_stopped(copy->pipeline_id, table->table_id, NULL, info);
 	PopActiveSnapshot();

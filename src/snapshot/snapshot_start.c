@@ -99,6 +99,8 @@ truncate_target(const char *name, Oid relid, const CdcTableDef *def, const Schem
 {
 	HeapRow    *row = heap_row_open(relid, def, policies);	/* checks kind, rights and columns */
 	Oid			write_as = row->target->write_as;
+	/* a partitioned table has no rows of its own; children that merely inherit are other tables */
+	bool		with_parts = row->target->rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
 	Oid			userid;
 	int			sec_context;
 	int			guc_level;
@@ -110,7 +112,7 @@ truncate_target(const char *name, Oid relid, const CdcTableDef *def, const Schem
 		SetUserIdAndSecContext(write_as, sec_context | SECURITY_RESTRICTED_OPERATION);
 	guc_level = NewGUCNestLevel();
 	SPI_connect();
-	run(psprintf("TRUNCATE ONLY %s", name));
+	run(psprintf("TRUNCATE %s%s", with_parts ? "" : "ONLY ", name));
 	SPI_finish();
 	/* not reached after an error: ending the subtransaction restores both */
 	AtEOXact_GUC(false, guc_level);

@@ -38,7 +38,7 @@ SELECT * FROM alter_definition;
 -- with tables that exist
 BEGIN;
 INSERT INTO cdc_bridge.pipeline_table SELECT pipeline_id, 1, 'shop', 'orders', 'shop', 'orders' FROM cdc_bridge.pipeline;
-SELECT cdc_alter_pipeline('shop_in', target_schema => 'later', options => '{"tinyint1_as_boolean": false}');
+SELECT cdc_alter_pipeline('shop_in', target_schema => 'later', options => '{"tinyint1_as_boolean": false, "secondary_indexes": "none"}');
 ROLLBACK;
 
 -- the owner

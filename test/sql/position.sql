@@ -32,6 +32,8 @@ SELECT enabled, state FROM cdc_bridge.pipeline_state;
 -- forwards, backwards, by GTIDs, to another family
 SELECT cdc_set_position('shop_in', at => 'binlog.000010:4');
 SELECT cdc_set_position('shop_in', at => 'binlog.000009:4');
+SELECT cdc_skip_transaction('shop_in', at => 'mysql-bin.000012:345');
+\echo :LAST_ERROR_SQLSTATE
 SELECT cdc_set_position('shop_in', gtids => '1-1-7, 0-1-42');
 SELECT pipeline, identity, file, "offset", gtids FROM cdc_bridge.position;
 SELECT cdc_set_position('shop_in', gtids => '3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5');

@@ -8,6 +8,7 @@ CALL cdc_wait_for_pipeline('shop_in');
 CALL cdc_wait_for_pipeline(NULL);
 SELECT cdc_create_pipeline('shop_in', source => 'wait_shop', tables => '{shop.*}');
 CALL cdc_wait_for_pipeline('shop_in', 'done');
+CALL cdc_wait_for_pipeline('shop_in', 'waiting');
 CALL cdc_wait_for_pipeline('shop_in', 'stopped');
 CALL cdc_wait_for_pipeline('shop_in');
 \echo :LAST_ERROR_SQLSTATE

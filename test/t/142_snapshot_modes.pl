@@ -92,6 +92,10 @@ is($pipeline->table_status('a', 'last_error'), 'target table "shop.a" cannot be 
 like($pipeline->table_status('a', 'last_error_detail'), qr/view shop\.looks depends on table shop\.a/, 'replace: the detail says what');
 is(ids('a'), '1=old 1000=old', 'replace: the table is untouched then');
 
+begin('{"on_existing": "truncate"}', 'create table shop.a (id int primary key, v varchar(20)) partition by range (id)', 'create table shop.a_1 partition of shop.a for values from (0) to (30)',
+	'create table shop.a_2 partition of shop.a default', q{insert into shop.a values (1, 'old'), (1000, 'old')})->wait_for_tables->wait_for_catchup;
+$pipeline->is_same('truncate: a partitioned table, in all its partitions', 'a', 'b');
+
 # a table of the pipeline's own that is referenced by a foreign key cannot be truncated
 begin('{"on_existing": "truncate"}', @a, 'create table shop.refers (a int references shop.a)');
 $pipeline->wait_for_table_state('a', 'stopped');

@@ -237,7 +237,8 @@ ok($postgres->poll(q{select last_error_detail is not null from pg_stat_cdc_table
 $source->sql('update shop.odd set v = v + 1 where id = 1', 'insert into shop.odd values (3, 3)');
 $pipeline->wait_for_table_state('odd', 'stopped');
 let_go($session);
-like($pipeline->table_status('odd', 'last_error'), qr/odd_v/, 'a check constraint holds in the copy too');
+like($pipeline->table_status('odd', 'last_error'), qr/"odd_v"/, 'a check constraint holds in the copy too');
+like($pipeline->table_status('odd', 'last_error'), qr/relation "odd"/, 'and the error names the table, not what it is copied into');
 ok(poll_until(sub { return !shadow_is_there() }, 60), 'its shadow goes');
 is($postgres->psql('select count(*), sum(v) from shop.odd'), '2|3', 'the old rows are as they were');
 $postgres->psql('alter table shop.odd drop constraint odd_v');

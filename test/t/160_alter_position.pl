@@ -52,17 +52,31 @@ grant usage on foreign server shop to ann;
 create user mapping for ann server shop options (username 'repl', password 'repl-secret');
 grant usage on schema shop to ann;
 grant select, insert, update, delete on all tables in schema shop to ann;
-grant postgres to ann;
 SQL
+$postgres->psql("begin; select cdc_alter_pipeline('shop_in', owner => 'ann'); rollback");
+like($postgres->{messages}, qr/WARNING:.*role "ann" cannot write 1 target table of pipeline "shop_in".*cannot SET ROLE.*ALTER TABLE shop\.t OWNER TO ann/s, 'a new owner who may not write a target is warned of');
+$postgres->psql("revoke all on shop.t from ann; begin; select cdc_alter_pipeline('shop_in', owner => 'ann'); rollback");
+like($postgres->{messages}, qr/ALTER TABLE shop\.t OWNER TO ann/, 'with the step that is needed in the end');
+$postgres->psql("grant select, insert, update, delete on shop.t to ann; grant postgres to ann");
 $postgres->psql("select cdc_alter_pipeline('shop_in', owner => 'ann')");
+unlike($postgres->{messages}, qr/WARNING/, 'one who may is not');
 $new_worker->($old, 'after the owner was changed another worker runs');
 $pipeline->wait_for_state('streaming');
 $insert->();
 $pipeline->wait_for_catchup;
 is($postgres->psql("select usename from pg_stat_activity where backend_type = 'cdc_bridge ingest worker'"), 'ann', 'as the new owner');
 $pipeline->is_same('who loses nothing');
+
+# the owner's role is dropped: no table is to blame
+$postgres->psql('drop owned by ann; drop role ann');
+$insert->();
+$pipeline->wait_for_status('last_error', qr/^the owner of (the )?pipeline.* does not exist any more/);
+is($pipeline->state, 'retrying', 'without its owner the pipeline waits for another one');
+is($pipeline->table_status('t', 'state'), 'streaming', 'and no table is stopped');
+is($postgres->psql(q{select "check" from cdc_check_pipeline('shop_in') where status = 'error'}), 'role', 'the check says the same, and asks nothing as a role that is gone');
 $postgres->psql("select cdc_alter_pipeline('shop_in', owner => 'postgres')");
-$pipeline->wait_for_status('ingest_pid', qr/\d/);
+$pipeline->wait_for_state('streaming')->wait_for_catchup;
+$pipeline->is_same('with another owner it goes on');
 
 # another SERVER that leads to the same machine is the same source
 $old = $pid->();

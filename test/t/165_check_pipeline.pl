@@ -25,6 +25,10 @@ like($lines->(q{"check" = 'position'}), qr/^position\|ok\|/, 'its position is in
 like($lines->(q{"check" = 'binlog_format'}), qr/\|ok\|/, 'the source is asked too');
 like($lines->(q{"check" = 'tables'}), qr/of all 4 tables are as they should be/, 'its tables');
 like($lines->(q{"check" = 'cdc_bridge.max_tables'}), qr/\|ok\|/, 'its counters');
+$postgres->psql("select cdc_add_table('shop_in', 'other.nosuch')");
+like($lines->(q{"check" = 'pattern other.nosuch'}), qr/\|warning\|.*no table that fits.*cdc_remove_table\('shop_in', 'other.nosuch'\)/, 'a name that the source does not have');
+$postgres->psql("select cdc_remove_table('shop_in', 'other.nosuch')");
+is($lines->(q{"check" like 'pattern %'}), '', 'no line for a pattern that has tables');
 my $pid = $pipeline->status('ingest_pid');
 
 # tables: dropped, of another type, without rights, stopped
@@ -74,6 +78,8 @@ $postgres->restart;
 $source->start;
 $pipeline->drop_target->start;
 like($postgres->{messages}, qr/WARNING:.*$setting may be too low.*ALTER SYSTEM SET $setting = \d+/s, 'the start warns of a limit that is too low');
+my ($told) = $postgres->{messages} =~ /ALTER SYSTEM SET $setting = (\d+)/;
+is($postgres->psql(qq{select hint from cdc_check() where "check" = '$setting'}) =~ s/\D*(\d+).*/$1/r, $told, 'with the same figure as cdc_check(): room for all pipelines that should run');
 $pipeline->wait_for_status('last_error', qr/too few replication origins/);
 like($pipeline->status('last_error_detail'), qr/$setting is 1; others use 0, this pipeline needs 2/, 'no worker starts, and the reason is told');
 like($pipeline->status('last_error_hint'), qr/ALTER SYSTEM SET $setting = \d+ and restart/, 'with the line that helps');

@@ -222,6 +222,16 @@ $shop->stop->start->wait_for_state('streaming');
 ok(poll_until(sub { index_status('shop', 'b.u', 'state') eq 'built' }), 'after a new start it is built');
 is(index_status('shop', 'b.u', 'last_error is null'), 't', 'and the error is gone');
 
+# ---- what somebody does to them afterwards
+$postgres->psql('drop index shop.b_w; create schema elsewhere; alter table shop.c set schema elsewhere; alter table elsewhere.c rename to see');
+is(index_status('shop', 'b.w', 'state'), 'dropped', 'an index that somebody dropped is not called built');
+is(index_status('shop', 'c.w', q{state || ' ' || target_schema || '.' || target_table}), 'built elsewhere.see', 'one of a target that was moved is');
+is($shop->table_status('c', q{target_schema || '.' || target_table}), 'elsewhere.see', 'and the view of tables shows where that is');
+$source->sql('insert into shop.c values (2, 2, 2)');
+$shop->wait_for_catchup;
+is($postgres->psql('select count(*) from elsewhere.see'), '2', 'where rows go');
+$postgres->psql('alter table elsewhere.see rename to c; alter table elsewhere.c set schema shop');
+
 # ---- cancelled by somebody: not tried again by itself
 $shop->drop->drop_target;
 $holder = hold('select 1');
