@@ -1,5 +1,6 @@
 # A table that is locked at the source joins, or is copied anew: the stream of all others goes on meanwhile, the table's row tells what
-# it waits for, and it joins when the lock is gone. The lag of a worker that does not come to look is not 0.
+# it waits for, and it joins when the lock is gone. The lag of a worker that does not come to look is not 0. And a table that was made
+# at the source while the stream was behind joins in front of its CREATE TABLE.
 
 use strict;
 use warnings;
@@ -103,6 +104,22 @@ kill('STOP', $pid) or die "kill: $!";
 ok($postgres->poll(q{select lag > interval '3 seconds' from pg_stat_cdc_pipeline}, 't', 60), 'of one that does not, it grows');
 kill('CONT', $pid) or die "kill: $!";
 ok($postgres->poll(q{select lag = interval '0' from pg_stat_cdc_pipeline}, 't', 60), 'until it looks again');
+
+# 5. made at the source while the stream was behind
+$pipeline->stop;
+$source->sql('insert into shop.other values (9001, 1)', 'create table shop.late (id int primary key, v int)', 'insert into shop.late values (1, 1), (2, 2)',
+	'update shop.late set v = 20 where id = 2', 'create table shop.late2 (id int primary key, v int)', 'insert into shop.late2 select * from shop.late',
+	'drop table shop.late2', 'create table shop.late2 (id int primary key, v int)', 'insert into shop.late2 values (7, 7)');
+$postgres->psql(q{select cdc_add_table('shop_in', 'shop.late'); select cdc_add_table('shop_in', 'shop.late2')});
+$pipeline->start;
+has_joined('made while the stream was behind', 'late');
+is($postgres->psql(q{select count(*) from pg_stat_cdc_table where source_table = 'late' and state = 'streaming'}), '1', 'it is not stopped');
+ok($postgres->poll(q{select last_error ~ 'changed by DROP TABLE' from pg_stat_cdc_table where source_table = 'late2'}, 't', 60), 'one that was dropped in between stops')
+  or diag($pipeline->describe);
+$postgres->psql(q{select cdc_resync_table('shop_in', 'shop.late2')});
+has_joined('copied anew', 'late', 'late2');
+$source->sql('drop table shop.late', 'create table shop.late (id int primary key, v int)');
+$pipeline->wait_for_table_state('late', 'stopped');
 unlike($postgres->log_text, qr/\b(TRAP|PANIC):/, 'no assertion failed, no panic');
 
 done_testing();
