@@ -14,8 +14,9 @@
  *	  had nothing more to give, and the commit time of the newest transaction
  *	  that is durable here; a change that is not applied here was committed after
  *	  both (source clocks apart). So lag is the time since the later of the two;
- *	  and 0 when nothing arrived since, and all that arrived is durable. The
- *	  worker shows the first event after a silence before it works on it.
+ *	  and 0 when the worker looked just now, nothing arrived since, and all that
+ *	  arrived is durable. The worker shows the first event after a silence before
+ *	  it works on it; and when it does not come to look, nobody knows what waits.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -41,6 +42,9 @@ PG_FUNCTION_INFO_V1(cdc_stat_index);
 PG_FUNCTION_INFO_V1(cdc_stat_position);
 PG_FUNCTION_INFO_V1(cdc_reset_stats);
 PG_FUNCTION_INFO_V1(cdc_stat_dead_letter);
+
+/* A worker with nothing to do looks every second: one that has not looked for so long does something else. */
+#define CAUGHT_UP_MS 3000
 
 #define BAR_WIDTH 20
 #define ROW_MAX 40
@@ -158,6 +162,7 @@ put_lag(Row *row, const ShmemPipelineStat *stat, TimestampTz now)
 	TimestampTz sure = Max(stat->caught_up_at, time_from_unix_us(stat->source_time_us));
 	Interval   *lag;
 	bool		is_caught_up = stat->ingest_pid != 0 && stat->caught_up_at != 0 &&
+		!TimestampDifferenceExceeds(stat->caught_up_at, now, CAUGHT_UP_MS) &&
 		stat->caught_up_at >= stat->last_event_at &&
 		strcmp(stat->durable.file, stat->streamed.file) == 0 &&
 		stat->durable.offset == stat->streamed.offset;

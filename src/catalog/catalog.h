@@ -269,6 +269,9 @@ extern void catalog_table_end_shadow(int32 pipeline_id, int32 table_id);
 /* Say why a table that is well waits (error), or that it does so no longer (NULL). Does nothing when it is stopped. */
 extern void catalog_table_set_notice(int32 pipeline_id, int32 table_id, const UtilErrorInfo *error);
 
+/* A table that is to begin, or to be copied anew, cannot do so now: the reason, whatever its state, and that it still wants to. */
+extern void catalog_table_put_off(int32 pipeline_id, int32 table_id, const UtilErrorInfo *error);
+
 /* ---- snapshot ledger: the chunks of a table, which together are all of its keys ---- */
 
 typedef enum CatalogChunkState

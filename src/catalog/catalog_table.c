@@ -609,6 +609,22 @@ catalog_table_set_notice(int32 pipeline_id, int32 table_id, const UtilErrorInfo 
 }
 
 void
+catalog_table_put_off(int32 pipeline_id, int32 table_id, const UtilErrorInfo *error)
+{
+	StateUpdate update;
+	bool		found;
+
+	state_update_begin(&update, pipeline_id, table_id);
+	found = HeapTupleIsValid(update.tuple);
+	state_update_set(&update, Anum_table_state_resync_wanted, BoolGetDatum(true));
+	catalog_set_error(update.values, update.nulls, Anum_table_state_last_error, error);
+	for (int i = Anum_table_state_last_error; i < Anum_table_state_last_error_at; i++)
+		update.replaces[i - 1] = true;
+	state_update_set(&update, Anum_table_state_last_error_at, TimestampTzGetDatum(GetCurrentTimestamp()));
+	state_update_end(&update, found);
+}
+
+void
 catalog_table_restart_copy(int32 pipeline_id, int32 table_id, int32 generation)
 {
 	StateUpdate update;

@@ -588,6 +588,37 @@ mysql_server_grant_select(MysqlSession *session, const char *schema, const char 
 					mysql_session_account(session));
 }
 
+void
+mysql_server_limit_lock_wait(MysqlSession *session, bool limit)
+{
+	mysql_session_execute(session, limit
+						  ? "SET SESSION lock_wait_timeout = 1"
+						  : "SET SESSION lock_wait_timeout = DEFAULT");
+}
+
+CdcTableDef *
+mysql_server_describe_soon(MysqlSession *session, const MysqlServerInfo *info, const char *schema, const char *name)
+{
+	CdcTableDef *volatile def = NULL;
+
+	mysql_server_limit_lock_wait(session, true);
+	PG_TRY();
+	{
+		def = mysql_server_describe(session, info, schema, name);
+	}
+	PG_CATCH();
+	{
+		if (geterrcode() == ERRCODE_LOCK_NOT_AVAILABLE || geterrcode() == CDC_ERRCODE_SOURCE_SETTING)
+			mysql_server_limit_lock_wait(session, false);	/* the session goes on */
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	mysql_server_limit_lock_wait(session, false);
+
+	/* information_schema may leave out what it would have to wait for: a table just being altered */
+	return def != NULL ? def : mysql_server_describe(session, info, schema, name);
+}
+
 CdcTableDef *
 mysql_server_describe(MysqlSession *session, const MysqlServerInfo *info, const char *schema, const char *name)
 {

@@ -101,13 +101,25 @@ extern MysqlReadable mysql_server_table_readable(MysqlSession *session, const ch
 extern char *mysql_server_grant_select(MysqlSession *session, const char *schema, const char *name);
 
 /*
+ * From now on statements of the session wait for a table that somebody has locked (LOCK TABLES, the end of an ALTER
+ * TABLE) at most 1 s, the least that MySQL knows, and fail with ERRCODE_LOCK_NOT_AVAILABLE then. Or wait again as the
+ * server's default says.
+ */
+extern void mysql_server_limit_lock_wait(MysqlSession *session, bool limit);
+
+/*
  * Full declared definition from information_schema, in CurrentMemoryContext; NULL
  * when there is no such base table; throws CDC_ERRCODE_SOURCE_SETTING when the
- * user may not read the table as a whole. The key is the primary key, else the first
+ * user may not read the table as a whole, ERRCODE_LOCK_NOT_AVAILABLE when the table is locked and the session's wait
+ * is limited (mysql_server_limit_lock_wait). The key is the primary key, else the first
  * unique key (by index order) whose columns are all NOT NULL, as the servers choose it.
  */
 extern CdcTableDef *mysql_server_describe(MysqlSession *session, const MysqlServerInfo *info,
 										  const char *schema, const char *name);
+
+/* The same, for who must not wait: throws ERRCODE_LOCK_NOT_AVAILABLE when the table is locked for more than 1 s. */
+extern CdcTableDef *mysql_server_describe_soon(MysqlSession *session, const MysqlServerInfo *info,
+											   const char *schema, const char *name);
 
 /*
  * Part of mysql_server_describe, mysql_indexes.c: read the table's indexes into a definition that has its columns, and

@@ -45,6 +45,8 @@ typedef struct Ingest
 	int			pending;		/* tables not handed over yet */
 	bool		left_over;		/* stopped tables may have something to clear away */
 	bool		join_due;		/* look whether tables want to join */
+	bool		put_off;		/* some want to, but are locked at the source */
+	TimestampTz put_off_at;		/* when they were last tried */
 	uint64		stops_seen;		/* of apply_stop_count, when tables were last counted */
 	bool		healthy;		/* failures were forgotten */
 	bool		copy_only;		/* stop when all tables have been handed over (snapshot "only") */
@@ -145,7 +147,7 @@ check_tables_left(Ingest *ingest)
 	ingest->pending = pending;
 	ingest->left_over |= stopped > 0;
 	/* before they are all stopped for good, some may begin anew */
-	if (stopped < total || total == 0 || ingest->join_due)
+	if (stopped < total || total == 0 || ingest->join_due || ingest->put_off)
 		return;
 	/* so that a table that begins anew does not meet again what stopped it */
 	if (!IsTransactionState())
@@ -163,7 +165,7 @@ stop_when_copied(Ingest *ingest)
 {
 	const CatalogPipeline *pipeline = ingest->worker->pipeline;
 
-	if (!ingest->copy_only || ingest->pending > 0 || snapshot_index_is_due(pipeline->id))
+	if (!ingest->copy_only || ingest->pending > 0 || ingest->put_off || snapshot_index_is_due(pipeline->id))
 		return;
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
@@ -217,12 +219,14 @@ hand_over(Ingest *ingest, TimestampTz now)
 /*
  * Let tables join or leave, or begin anew: between two source transactions,
  * with all that was read durable, so that the durable position is where they
- * join. A position that is not known yet comes with the first event.
+ * join. A position that is not known yet comes with the first event. again: also
+ * those that were locked at the source when they wanted to.
  */
 static void
-join(Ingest *ingest)
+join(Ingest *ingest, bool again)
 {
 	const CatalogPosition *durable = apply_durable(ingest->apply);
+	bool		taken;
 
 	if (apply_in_transaction(ingest->apply))
 		return;
@@ -235,8 +239,10 @@ join(Ingest *ingest)
 	ingest->join_due = false;
 	/* tables that left must be forgotten before others come that may be called like them */
 	apply_reload_tables(ingest->apply);
-	if (snapshot_join(ingest->worker->pipeline_id, ingest->worker->endpoint, durable))
+	taken = snapshot_join(ingest->worker->pipeline_id, ingest->worker->endpoint, durable, again, &ingest->put_off);
+	if (taken)
 	{
+		ingest->put_off_at = GetCurrentTimestamp();
 		apply_reload_tables(ingest->apply);
 		ingest->said_state = false;
 	}
@@ -329,8 +335,11 @@ follow(Ingest *ingest)
 		}
 		if (!IsTransactionState())	/* else a source transaction is half way through */
 		{
-			if (ingest->join_due || ingest->worker->slot->join_wanted)
-				join(ingest);
+			bool		again = ingest->put_off &&
+				TimestampDifferenceExceeds(ingest->put_off_at, now, SNAPSHOT_RETRY_SECONDS * 1000);
+
+			if (ingest->join_due || ingest->worker->slot->join_wanted || again)
+				join(ingest, again);
 			if (ingest->worker->slot->hold_pid != 0 && !apply_in_transaction(ingest->apply))
 			{
 				if (apply_flush(ingest->apply, true) == APPLY_REWIND)
@@ -398,7 +407,7 @@ ingest_run(Worker *worker)
 	source_complete_gtids(worker->endpoint, ingest.log);
 
 	ingest.apply = apply_create(worker->pipeline, ingest.log, publish_table, &ingest);
-	join(&ingest);
+	join(&ingest, true);
 	worker->transaction_arg = ingest.apply;
 	worker->transaction = open_transaction;
 	check_tables_left(&ingest);

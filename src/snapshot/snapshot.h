@@ -51,10 +51,12 @@ extern bool snapshot_copies_only(const CatalogPipeline *pipeline);
 
 /*
  * For the ingest worker, outside a transaction and between two source transactions, with everything durable:
- * take up what was asked for since the last time (tables that join, leave or are copied anew). True when there
- * was something: table states are to be read again. The durable position must be known.
+ * take up what was asked for since the last time (tables that join, leave or are copied anew), and when again is set
+ * also what was put off because it was locked at the source. True when there was something: table states are to be
+ * read again. *put_off: some are locked, so look again in a while. The durable position must be known.
  */
-extern bool snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, const CatalogPosition *durable);
+extern bool snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, const CatalogPosition *durable,
+						  bool again, bool *put_off);
 
 /*
  * For a snapshot worker, outside a transaction: tables that joined and of which no chunk may be read yet; and
@@ -63,6 +65,9 @@ extern bool snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, cons
  */
 extern List *snapshot_join_waiting(int32 pipeline_id);
 extern bool snapshot_join_allow(int32 pipeline_id, List *waiting, MysqlSession *session, const MysqlServerInfo *info);
+
+/* How often a table is tried again that was locked at the source when it was to join or to be copied anew. */
+#define SNAPSHOT_RETRY_SECONDS 10
 
 typedef struct SnapshotCopy SnapshotCopy;
 

@@ -21,6 +21,12 @@
  *	  read again when chunks are allowed, and must be the same. Statements after J
  *	  stop the table when they come in the stream.
  *
+ *	  Nor does anybody wait there for a table that is locked at the source: all the
+ *	  others would wait with it. It is put off: its row tells that it is locked and
+ *	  that a copy is still wanted, and it is tried again every few seconds. One that
+ *	  was to be copied anew goes on as it was until then; one that is new is
+ *	  stopped, without a definition.
+ *
  *	  XA transactions that were prepared before J and are not ended: their changes
  *	  stand before J, so only a chunk can bring them. See the mark that is read
  *	  when chunks are allowed, and apply/ for what it is compared with.
@@ -52,12 +58,26 @@ source_text(const char *text)
 
 /* ------------------------------------------------------------- the ingest worker */
 
+/* Is a table still to be copied anew, because it was put off? */
+static bool
+any_wants(int32 pipeline_id)
+{
+	ListCell   *lc;
+
+	foreach(lc, catalog_table_list(pipeline_id))
+	{
+		if (((CatalogTable *) lfirst(lc))->resync_wanted)
+			return true;
+	}
+	return false;
+}
+
 /*
  * What wants to be taken up; false when nothing does. The number of the newest
  * wish is read before the list that it concerns.
  */
 static bool
-read_wishes(int32 pipeline_id, CatalogPipeline **pipeline, int32 *asked, List **known, List **left)
+read_wishes(int32 pipeline_id, bool again, CatalogPipeline **pipeline, int32 *asked, List **known, List **left)
 {
 	MemoryContext cxt = CurrentMemoryContext;
 	bool		due;
@@ -66,7 +86,8 @@ read_wishes(int32 pipeline_id, CatalogPipeline **pipeline, int32 *asked, List **
 	PushActiveSnapshot(GetTransactionSnapshot());
 	MemoryContextSwitchTo(cxt);
 	*pipeline = catalog_pipeline_by_id(pipeline_id);
-	due = *pipeline != NULL && (*pipeline)->tables_asked != (*pipeline)->tables_done;
+	due = *pipeline != NULL &&
+		((*pipeline)->tables_asked != (*pipeline)->tables_done || (again && any_wants(pipeline_id)));
 	if (due)
 	{
 		*asked = (*pipeline)->tables_asked;
@@ -101,6 +122,14 @@ without_unwanted(const CatalogPipeline *pipeline, List *known, List **left)
 	return result;
 }
 
+/* Was it locked at the source the last time that it was tried? */
+static bool
+was_put_off(const CatalogTable *table)
+{
+	return table->resync_wanted && table->last_error.sqlstate != NULL &&
+		strcmp(table->last_error.sqlstate, unpack_sql_state(ERRCODE_LOCK_NOT_AVAILABLE)) == 0;
+}
+
 /* A table that is to be copied anew becomes a candidate. */
 static void
 add_known(SnapshotPrepare *p, MysqlSession *session, const CatalogTable *table)
@@ -109,8 +138,7 @@ add_known(SnapshotPrepare *p, MysqlSession *session, const CatalogTable *table)
 
 	c->is_known = true;
 	c->table = *table;
-	c->def = snapshot_describe(p, session, source_text(table->source_schema), source_text(table->source_table),
-							   &c->error);
+	snapshot_describe(p, session, source_text(table->source_schema), source_text(table->source_table), c);
 	if (c->def == NULL && c->error == NULL)
 		c->error = snapshot_make_error(CDC_ERRCODE_TABLE_CHANGED,
 									   psprintf("source table \"%s.%s\" does not exist",
@@ -120,13 +148,27 @@ add_known(SnapshotPrepare *p, MysqlSession *session, const CatalogTable *table)
 	p->candidates = lappend(p->candidates, c);
 }
 
+/* Who was put off longest ago comes first, after those that were not: only a few locked tables are waited for. */
+static int
+compare_put_off(const ListCell *a, const ListCell *b)
+{
+	const CatalogTable *ta = lfirst(a);
+	const CatalogTable *tb = lfirst(b);
+	TimestampTz at = was_put_off(ta) ? ta->last_error.at : 0;
+	TimestampTz bt = was_put_off(tb) ? tb->last_error.at : 0;
+
+	return at < bt ? -1 : at > bt ? 1 : 0;
+}
+
 /* All talk with the source: which tables, and how they look. */
 static void
 ask_source(SnapshotPrepare *p, const MysqlEndpoint *endpoint, const CatalogPosition *durable, List *known)
 {
 	MysqlSession *session = mysql_session_open(endpoint);
+	List	   *in_turn = list_copy(known);
 	ListCell   *lc;
 
+	list_sort(in_turn, compare_put_off);
 	p->info = mysql_server_info(session);
 	if (strcmp(p->info->identity, durable->identity) != 0)
 		ereport(ERROR,
@@ -135,7 +177,7 @@ ask_source(SnapshotPrepare *p, const MysqlEndpoint *endpoint, const CatalogPosit
 				 errdetail("The pipeline began on server \"%s\"; this one is \"%s\".",
 						   durable->identity, p->info->identity),
 				 errhint("Let the server's address lead to the former server again, or use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
-	foreach(lc, known)
+	foreach(lc, in_turn)
 	{
 		const CatalogTable *table = lfirst(lc);
 
@@ -199,6 +241,22 @@ take_known(SnapshotCandidate *c)
 	return true;
 }
 
+/* Is it still to be copied anew? It stays as it is. */
+static bool
+still_wants(const SnapshotCandidate *c)
+{
+	const CatalogTable *now = catalog_table_by_id(c->table.pipeline_id, c->table.table_id);
+
+	return now != NULL && now->resync_wanted;
+}
+
+/* Was it put off whenever it was tried, so that it joins only now, as the pipeline's options say? */
+static bool
+is_first_time(const CatalogTable *table)
+{
+	return was_put_off(table) && !OidIsValid(table->target) && table->definition == (Datum) 0;
+}
+
 static void
 find_target(SnapshotPrepare *p, SnapshotCandidate *c, List *taken)
 {
@@ -255,7 +313,7 @@ write_candidate(const SnapshotPrepare *p, SnapshotCandidate *c, const CatalogPos
 		return;
 	}
 	/* a table that keeps its place keeps its indexes, and the plan of those to come */
-	if (!c->is_known || c->made)
+	if (c->is_first || c->made)
 		snapshot_index_plan(p->pipeline, table, c->def, &p->options, c->made);
 	if (c->keeps_rows)
 		catalog_deleted_keep_all(table->pipeline_id, table->table_id);
@@ -264,11 +322,34 @@ write_candidate(const SnapshotPrepare *p, SnapshotCandidate *c, const CatalogPos
 	else
 		snprintf(position, sizeof(position), "the mark of its copy");
 	ereport(LOG,
-			(c->is_known
+			(!c->is_first
 			 ? errmsg("source table \"%s.%s\" of pipeline \"%s\" is copied anew from %s on",
 					  table->source_schema, table->source_table, p->pipeline->name, position)
 			 : errmsg("source table \"%s.%s\" joins pipeline \"%s\" at %s",
 					  table->source_schema, table->source_table, p->pipeline->name, position)));
+}
+
+/* It is locked at the source: one that is known stays as it is, another is stopped until it can be had. */
+static void
+write_put_off(const SnapshotPrepare *p, SnapshotCandidate *c, int32 asked)
+{
+	CatalogTable *table = &c->table;
+
+	if (!c->is_known)
+	{
+		table->state = CATALOG_TABLE_STOPPED;
+		table->target = InvalidOid;
+		table->generation = Max(table->generation, asked) + 1;
+		catalog_table_insert(table, c->error);
+	}
+	catalog_table_put_off(table->pipeline_id, table->table_id, c->error);
+	if (!c->is_known || !was_put_off(table))
+		ereport(LOG,
+				(errcode(c->error->sqlstate),
+				 errmsg("source table \"%s.%s\" of pipeline \"%s\" cannot join yet: it is locked",
+						table->source_schema, table->source_table, p->pipeline->name),
+				 errdetail("%s", c->error->detail),
+				 errhint("%s", c->error->hint)));
 }
 
 /* All that is written, in one transaction: locks of tables, relations, then catalog rows. */
@@ -308,6 +389,12 @@ write_down(SnapshotPrepare *p, List *known, List *left, const CatalogPosition *d
 		ListCell   *lc2;
 
 		CHECK_FOR_INTERRUPTS();
+		if (c->put_off)
+		{
+			if (!c->is_known || still_wants(c))
+				due = lappend(due, c);
+			continue;
+		}
 		if (c->is_known && !take_known(c))
 			continue;
 		foreach(lc2, others)
@@ -319,7 +406,8 @@ write_down(SnapshotPrepare *p, List *known, List *left, const CatalogPosition *d
 				(other->state == CATALOG_TABLE_STOPPED && !OidIsValid(other->target)))
 				others = foreach_delete_current(others, lc2);
 		}
-		c->table.state = c->is_known ? CATALOG_TABLE_SNAPSHOT : snapshot_start_state(&p->start);
+		c->is_first = !c->is_known || is_first_time(&c->table);
+		c->table.state = c->is_first ? snapshot_start_state(&p->start) : CATALOG_TABLE_SNAPSHOT;
 		find_target(p, c, others);
 		if (!c->is_known)
 			taken = lappend(taken, &c->table);
@@ -332,7 +420,14 @@ write_down(SnapshotPrepare *p, List *known, List *left, const CatalogPosition *d
 		catalog_table_forget(p->pipeline->id, ((CatalogTable *) lfirst(lc))->table_id);
 	}
 	foreach(lc, due)
-		write_candidate(p, lfirst(lc), durable, asked);
+	{
+		SnapshotCandidate *c = lfirst(lc);
+
+		if (c->put_off)
+			write_put_off(p, c, asked);
+		else
+			write_candidate(p, c, durable, asked);
+	}
 	catalog_pipeline_set_tables_done(p->pipeline->id, asked);
 
 	PopActiveSnapshot();
@@ -341,7 +436,8 @@ write_down(SnapshotPrepare *p, List *known, List *left, const CatalogPosition *d
 }
 
 bool
-snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, const CatalogPosition *durable)
+snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, const CatalogPosition *durable,
+			  bool again, bool *put_off)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	MemoryContext cxt = AllocSetContextCreate(caller, "cdc snapshot join", ALLOCSET_DEFAULT_SIZES);
@@ -353,9 +449,11 @@ snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, const CatalogPos
 	bool		due;
 
 	MemoryContextSwitchTo(cxt);
-	due = read_wishes(pipeline_id, &pipeline, &asked, &known, &left);
+	due = read_wishes(pipeline_id, again, &pipeline, &asked, &known, &left);
 	if (due)
 	{
+		ListCell   *lc;
+
 		p.pipeline = pipeline;
 		p.is_joining = true;
 		known = without_unwanted(pipeline, known, &left);
@@ -363,7 +461,12 @@ snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, const CatalogPos
 		p.start = snapshot_start_read(pipeline);
 		ask_source(&p, endpoint, durable, known);
 		write_down(&p, known, left, durable, asked);
+		*put_off = false;
+		foreach(lc, p.candidates)
+			*put_off |= ((SnapshotCandidate *) lfirst(lc))->put_off;
 	}
+	else if (again)
+		*put_off = false;		/* they have left */
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(cxt);
 	return due;
@@ -397,18 +500,50 @@ snapshot_join_waiting(int32 pipeline_id)
 }
 
 /* Does the source table look as it was written down? Estimates do not count. */
-bool
-snapshot_looks_the_same(MysqlSession *session, const MysqlServerInfo *info, const CatalogTable *table)
+static bool
+is_the_same(const CatalogTable *table, CdcTableDef *now)
 {
 	CdcTableDef *before = schema_def_from_jsonb(table->definition);
-	CdcTableDef *now = mysql_server_describe(session, info, source_text(table->source_schema),
-											 source_text(table->source_table));
 
 	if (now == NULL)
 		return false;
 	now->row_estimate = before->row_estimate;
 	now->avg_row_length = before->avg_row_length;
 	return DatumGetBool(DirectFunctionCall2(jsonb_eq, schema_def_to_jsonb(before), schema_def_to_jsonb(now)));
+}
+
+bool
+snapshot_looks_the_same(MysqlSession *session, const MysqlServerInfo *info, const CatalogTable *table)
+{
+	return is_the_same(table, mysql_server_describe(session, info, source_text(table->source_schema),
+													source_text(table->source_table)));
+}
+
+/* The same into *same, without waiting for a table that is locked; false when it is. */
+static bool
+look_soon(MysqlSession *session, const MysqlServerInfo *info, const CatalogTable *table, bool *same)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	CdcTableDef *volatile now = NULL;
+	volatile bool locked = false;
+
+	PG_TRY();
+	{
+		now = mysql_server_describe_soon(session, info, source_text(table->source_schema),
+										 source_text(table->source_table));
+	}
+	PG_CATCH();
+	{
+		if (geterrcode() != ERRCODE_LOCK_NOT_AVAILABLE)
+			PG_RE_THROW();
+		MemoryContextSwitchTo(cxt);
+		FlushErrorState();
+		locked = true;
+	}
+	PG_END_TRY();
+	if (!locked)
+		*same = is_the_same(table, now);
+	return !locked;
 }
 
 static void
@@ -465,9 +600,15 @@ snapshot_join_allow(int32 pipeline_id, List *waiting, MysqlSession *session, con
 
 	foreach(lc, shown)
 	{
-		if (!snapshot_looks_the_same(session, info, lfirst(lc)))
+		bool		same;
+
+		if (!look_soon(session, info, lfirst(lc), &same))
+			shown = foreach_delete_current(shown, lc);	/* later; the others need not wait for it */
+		else if (!same)
 			changed = lappend(changed, lfirst(lc));
 	}
+	if (shown == NIL)
+		return false;
 	memset(&mark, 0, sizeof(mark));
 	mark_gtids = NULL;
 	if (snapshot_await_prepared(session))

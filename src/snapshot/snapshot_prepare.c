@@ -42,6 +42,9 @@
 #define PREPARED_WAIT_MS 2000
 #define PREPARED_POLL_MS 20
 
+/* So many locked tables are waited for in one go, 1 s each. */
+#define LOCKED_AT_ONCE 2
+
 /* A transaction whose PREPARE is in the log is listed as prepared at the latest after this. */
 #define PREPARED_LISTED_MS 100
 
@@ -65,19 +68,38 @@ snapshot_make_error(int sqlstate, char *message, char *detail, char *hint)
 
 /* ------------------------------------------------------- talk with the source */
 
-CdcTableDef *
-snapshot_describe(const SnapshotPrepare *p, MysqlSession *session, const char *schema, const char *name,
-				  UtilErrorInfo **error)
+/* Tables that join are not waited for: the stream stands still meanwhile, and it is the stream of all the others. */
+static void
+put_off(SnapshotPrepare *p, const char *schema, const char *name, const char *detail, SnapshotCandidate *c)
+{
+	c->put_off = true;
+	c->error = snapshot_make_error(ERRCODE_LOCK_NOT_AVAILABLE,
+								   psprintf("source table \"%s.%s\" is locked", server_text(schema), server_text(name)),
+								   psprintf("%s The table is tried again every %d s; the others go on.",
+											detail, SNAPSHOT_RETRY_SECONDS),
+								   pstrdup("End the statement or the LOCK TABLES that holds it on the source."));
+}
+
+void
+snapshot_describe(SnapshotPrepare *p, MysqlSession *session, const char *schema, const char *name,
+				  SnapshotCandidate *c)
 {
 	MemoryContext cxt = CurrentMemoryContext;
-	CdcTableDef *volatile def = NULL;
 
 	if (!p->is_joining)
-		return mysql_server_describe(session, p->info, schema, name);
+	{
+		c->def = mysql_server_describe_soon(session, p->info, schema, name);
+		return;
+	}
+	if (p->locked >= LOCKED_AT_ONCE)
+	{
+		put_off(p, schema, name, "It was not asked for, because others were waited for in vain just now.", c);
+		return;
+	}
 
 	PG_TRY();
 	{
-		def = mysql_server_describe(session, p->info, schema, name);
+		c->def = mysql_server_describe_soon(session, p->info, schema, name);
 	}
 	PG_CATCH();
 	{
@@ -85,14 +107,19 @@ snapshot_describe(const SnapshotPrepare *p, MysqlSession *session, const char *s
 
 		MemoryContextSwitchTo(cxt);
 		edata = CopyErrorData();
-		if (edata->sqlerrcode != CDC_ERRCODE_SOURCE_SETTING)
+		if (edata->sqlerrcode != CDC_ERRCODE_SOURCE_SETTING && edata->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
 			PG_RE_THROW();
 		FlushErrorState();
-		*error = util_error_info(edata);
+		if (edata->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
+		{
+			p->locked++;
+			put_off(p, schema, name, "Somebody has held it for more than a second.", c);
+		}
+		else
+			c->error = util_error_info(edata);
 		FreeErrorData(edata);
 	}
 	PG_END_TRY();
-	return def;
 }
 
 static bool
@@ -124,7 +151,7 @@ snapshot_read_tables(SnapshotPrepare *p, MysqlSession *session, List *known)
 		if (is_in_list(known, server_text(name->schema), server_text(name->name)))
 			continue;
 		c = palloc0(sizeof(SnapshotCandidate));
-		c->def = snapshot_describe(p, session, name->schema, name->name, &c->error);
+		snapshot_describe(p, session, name->schema, name->name, c);
 		if (c->def == NULL && c->error == NULL)
 			continue;			/* dropped meanwhile */
 

@@ -22,7 +22,9 @@ typedef struct SnapshotCandidate
 	CdcTableDef *def;			/* NULL: it could not be had, and error tells why */
 	CatalogTable table;
 	bool		is_known;		/* it has its rows in the catalog, and is to be copied anew */
+	bool		is_first;		/* it joins only now */
 	UtilErrorInfo *error;		/* why it is stopped; NULL: it is not */
+	bool		put_off;		/* it is locked at the source, says error: to be tried again */
 	bool		made;			/* the target is ours, it did not exist */
 	bool		keeps_rows;		/* see snapshot_start_keeps_rows */
 } SnapshotCandidate;
@@ -38,7 +40,8 @@ typedef struct SnapshotPrepare
 	bool		has_snapshot_mark;
 	CdcPosition snapshot_mark;	/* see catalog_pipeline_set_snapshot_mark */
 	char	   *snapshot_mark_gtids;
-	bool		is_joining;		/* the pipeline runs: a table that may not be read stops alone */
+	bool		is_joining;		/* the pipeline runs: a table that may not be read stops alone, none is waited for */
+	int			locked;			/* how many tables were found locked */
 	List	   *candidates;		/* of SnapshotCandidate */
 } SnapshotPrepare;
 
@@ -50,11 +53,12 @@ extern UtilErrorInfo *snapshot_make_error(int sqlstate, char *message, char *det
 extern void snapshot_read_tables(SnapshotPrepare *p, MysqlSession *session, List *known);
 
 /*
- * A table's definition, or NULL when it is not there, or (while joining) when the user may not read it: then *error
- * tells why.
+ * A table's definition into c->def: NULL when it is not there, or (while joining) when the user may not read it or it is
+ * locked: then c->error tells why, and c->put_off which of the two it is. Else a locked table is an error: the first run
+ * is tried again, and says meanwhile what it waits for.
  */
-extern CdcTableDef *snapshot_describe(const SnapshotPrepare *p, MysqlSession *session,
-									  const char *schema, const char *name, UtilErrorInfo **error);
+extern void snapshot_describe(SnapshotPrepare *p, MysqlSession *session, const char *schema, const char *name,
+							  SnapshotCandidate *c);
 
 /*
  * Wait until the XA transactions that are prepared now have ended and are visible, if they were
