@@ -204,7 +204,8 @@ check_file(MysqlSession *session, const CatalogPosition *position)
 		return make_line("position", "error",
 						 psprintf("The source no longer has the position %s; its oldest binary log is %s.",
 								  text, oldest != NULL ? oldest : "not there"),
-						 "Drop the pipeline with cdc_drop_pipeline() and start it anew.");
+						 "If the position was set with cdc_set_position(), set another one. "
+						 "Else drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.");
 	if (found == 1 && files > 1)
 		return make_line("position", "warning",
 						 psprintf("The position %s is in the oldest of the source's %d binary logs, which is the next to be removed.",
@@ -278,6 +279,25 @@ check_source(CheckPipeline *c)
 
 /* ---- tables ---- */
 
+/* A table of a pipeline that came from a dump and has not run since: what its first start is going to do with it. */
+static CdcCheckLine *
+restored_line(const CatalogPipeline *pipeline, const CatalogTable *table, const char *check)
+{
+	const char *how = "Its definition is not known here: the pipeline came from a dump and has not run since";
+	char	   *start = psprintf("SELECT cdc_start_pipeline(%s)", quote_literal_cstr(pipeline->name));
+
+	if (catalog_position_load(pipeline->id, false) == NULL)
+		return make_line(check, "warning", psprintf("%s.", how),
+						 "Say where its rows stand with cdc_set_position(), then start the pipeline. "
+						 "Or drop or empty the target table, and start the pipeline, which then copies it anew.");
+	if (!table->complete)
+		return make_line(check, "error",
+						 psprintf("%s, and its target table was not complete when the dump was taken, so the start will stop it.", how),
+						 "Start the pipeline, then use cdc_resync_table() to copy the table anew.");
+	return make_line(check, "warning",
+					 psprintf("%s. Its rows are taken to be those of the position that was set.", how), start);
+}
+
 /* A step: open the target as the stream would, as the owner. NIL when all is well. */
 static List *
 check_target(void *arg)
@@ -289,9 +309,7 @@ check_target(void *arg)
 	int			sec_context;
 
 	if (table->definition == (Datum) 0)
-		return list_make1(make_line(check, "warning",
-									"Its definition is not known here: the pipeline came from a dump and has not run since.",
-									"Start the pipeline, which copies the table anew, or say before where its rows stand, with cdc_set_position()."));
+		return list_make1(restored_line(c->pipeline, table, check));
 	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table->target)))
 		return list_make1(make_line(check, "error",
 									psprintf("Its target table \"%s.%s\" does not exist any more.",

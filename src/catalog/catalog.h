@@ -176,6 +176,7 @@ typedef struct CatalogTable
 	char	   *source_table;
 	char	   *target_schema;
 	char	   *target_table;
+	bool		complete;		/* its rows are those of the pipeline's position: as long as it is STREAMING; all that a dump says of that */
 
 	/* from table_state */
 	CatalogTableState state;
@@ -211,7 +212,7 @@ extern List *catalog_table_list_left(int32 pipeline_id);
 /* Fills table_id. error: why a table in state STOPPED never began. */
 extern void catalog_table_insert(CatalogTable *table, const UtilErrorInfo *error);
 
-/* Only the state, for a table that came from a dump without it. */
+/* The state, for a table that came from a dump without it. */
 extern void catalog_table_insert_state(const CatalogTable *table, const UtilErrorInfo *error);
 
 /* SNAPSHOT -> CATCHUP; false when the table is no longer in that state or generation. */

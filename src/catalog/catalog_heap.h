@@ -91,7 +91,8 @@ enum
 	Anum_pipeline_table_source_table,
 	Anum_pipeline_table_target_schema,
 	Anum_pipeline_table_target_table,
-	Natts_pipeline_table = Anum_pipeline_table_target_table
+	Anum_pipeline_table_complete,
+	Natts_pipeline_table = Anum_pipeline_table_complete
 };
 
 enum

@@ -8,6 +8,11 @@
  *	  them to STOPPED. Each step is one function here that looks, under the
  *	  pipeline's state lock, whether the table is still where the step begins.
  *
+ *	  A dump has pipeline_table and not table_state, which would be wrong in
+ *	  another database. Whether a table's rows can be gone on with must not be
+ *	  lost with it: pipeline_table.complete says it, and every function that
+ *	  makes a table STREAMING, or takes it out of that, writes it as well.
+ *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
  */
@@ -66,6 +71,7 @@ table_from_tuple(HeapTuple tuple, TupleDesc desc)
 	table->source_table = catalog_get_text(tuple, desc, Anum_pipeline_table_source_table);
 	table->target_schema = catalog_get_text(tuple, desc, Anum_pipeline_table_target_schema);
 	table->target_table = catalog_get_text(tuple, desc, Anum_pipeline_table_target_table);
+	table->complete = catalog_get_bool(tuple, desc, Anum_pipeline_table_complete);
 	table->state = CATALOG_TABLE_STOPPED;
 	return table;
 }
@@ -251,10 +257,34 @@ insert_table_row(const CatalogTable *table)
 	catalog_set_text(values, nulls, Anum_pipeline_table_source_table, table->source_table);
 	catalog_set_text(values, nulls, Anum_pipeline_table_target_schema, table->target_schema);
 	catalog_set_text(values, nulls, Anum_pipeline_table_target_table, table->target_table);
+	values[Anum_pipeline_table_complete - 1] = BoolGetDatum(table->state == CATALOG_TABLE_STREAMING);
 
 	rel = table_open(catalog_relation_oid(CATALOG_REL_PIPELINE_TABLE), RowExclusiveLock);
 	catalog_tuple_insert(rel, values, nulls);
 	table_close(rel, NoLock);
+}
+
+/* Note what a dump is to say of the table's rows. No-op for a table that has left. The caller holds the state lock. */
+static void
+note_complete(int32 pipeline_id, int32 table_id, bool complete)
+{
+	int32		keys[] = {pipeline_id, table_id};
+	Datum		values[Natts_pipeline_table] = {0};
+	bool		nulls[Natts_pipeline_table] = {0};
+	bool		replaces[Natts_pipeline_table] = {0};
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE_TABLE, RowExclusiveLock, 2, keys);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple) &&
+		catalog_get_bool(tuple, RelationGetDescr(scan.rel), Anum_pipeline_table_complete) != complete)
+	{
+		values[Anum_pipeline_table_complete - 1] = BoolGetDatum(complete);
+		replaces[Anum_pipeline_table_complete - 1] = true;
+		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
+	}
+	catalog_scan_end(&scan);
 }
 
 /* Write the state of a table. One that begins with a snapshot has begun it now. */
@@ -296,6 +326,7 @@ catalog_table_insert_state(const CatalogTable *table, const UtilErrorInfo *error
 	rel = table_open(catalog_relation_oid(CATALOG_REL_TABLE_STATE), RowExclusiveLock);
 	catalog_tuple_insert(rel, values, nulls);
 	table_close(rel, NoLock);
+	note_complete(table->pipeline_id, table->table_id, table->state == CATALOG_TABLE_STREAMING);
 }
 
 /* Write a new table of a pipeline with its state, giving it its number. */
@@ -401,7 +432,10 @@ catalog_table_set_streaming(int32 pipeline_id, int32 table_id)
 		state_update_set(&update, Anum_table_state_state, CStringGetTextDatum(state_names[CATALOG_TABLE_STREAMING]));
 	state_update_end(&update, is_due);
 	if (is_due)
+	{
 		delete_snapshot_rows(pipeline_id, table_id);
+		note_complete(pipeline_id, table_id, true);
+	}
 	return is_due;
 }
 
@@ -445,7 +479,10 @@ catalog_table_set_stopped(int32 pipeline_id, int32 table_id, const CdcPosition *
 	}
 	state_update_end(&update, is_due);
 	if (is_due)
+	{
 		delete_snapshot_rows(pipeline_id, table_id);
+		note_complete(pipeline_id, table_id, false);
+	}
 	return is_due;
 }
 
@@ -521,6 +558,7 @@ catalog_table_begin_anew(const CatalogTable *table, const UtilErrorInfo *error)
 		update.nulls[i - 1] = update.replaces[i - 1] = true;
 	state_update_end(&update, found);
 	delete_snapshot_rows(table->pipeline_id, table->table_id);
+	note_complete(table->pipeline_id, table->table_id, table->state == CATALOG_TABLE_STREAMING);
 }
 
 static bool

@@ -213,7 +213,8 @@ report_query(const MysqlErrorSite *site, const MysqlThreadError *error, Report *
 static const char *
 start_anew_hint(void)
 {
-	return "Drop the pipeline with cdc_drop_pipeline() and start it anew.";
+	return "If the position was set with cdc_set_position(), set another one. "
+		"Else drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.";
 }
 
 /* Could the server make nothing of what stands at the position? Then it stood in another log. */
@@ -257,8 +258,9 @@ report_dump(const MysqlErrorSite *site, const MysqlThreadError *error, Report *r
 	{
 		report->sqlstate = CDC_ERRCODE_SOURCE_REPLACED;
 		report->message = psprintf("source server \"%s\" does not have the log that was followed", site->server_name);
-		report->hint = "The server was replaced, reset or restored from an older copy. "
-			"Drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.";
+		report->hint = "If the position was set with cdc_set_position(), set another one. "
+			"Else the server was replaced, reset or restored from an older copy: drop the target tables, and use "
+			"cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.";
 	}
 	else if (mentions(error, "same server_uuid/server_id") || mentions(error, "same server_id"))
 	{

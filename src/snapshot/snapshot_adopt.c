@@ -2,7 +2,7 @@
  *
  * snapshot_adopt.c
  *	  First run of a pipeline that was restored from a dump and given a position:
- *	  its tables are taken as they are.
+ *	  its tables are taken as they are, those that were complete.
  *
  * NOTES
  *	  A dump has the names of a pipeline's tables and their rows. What the stream
@@ -10,6 +10,10 @@
  *	  definitions. Should a table have had another shape at the position, the
  *	  stream meets that shape in the log and stops the table there, as it does
  *	  with every change of shape; no row is read by a wrong definition.
+ *
+ *	  A table that was stopped or being copied when the dump was taken lacks
+ *	  rows, or has some that are newer than the position: it stays stopped, and
+ *	  a new copy mends it (pipeline_table.complete).
  *
  *	  All talk with the source is done before the transaction begins. A table
  *	  that cannot be followed comes out STOPPED with the reason.
@@ -136,12 +140,22 @@ take_table(const Adopt *adopt, CatalogTable *table, const CdcTableDef *def)
 	int			sqlstate;
 	char	   *detail;
 	char	   *hint;
+	bool		is_anothers = OidIsValid(relid) && belongs_to_another(adopt, relid);
 
+	/* known also when the table is stopped: a new copy takes this table's place, with whatever rows it has */
+	table->target = is_anothers ? InvalidOid : relid;
 	if (def == NULL)
 		ereport(ERROR,
 				(errcode(CDC_ERRCODE_TABLE_CHANGED),
 				 errmsg("source table \"%s.%s\" does not exist any more", table->source_schema, table->source_table),
 				 errhint("Let it leave the pipeline with cdc_remove_table(), or use cdc_resync_table() when it is there again.")));
+	if (!table->complete)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("target table \"%s.%s\" was not complete when the dump was taken",
+						table->target_schema, table->target_table),
+				 errdetail("It was stopped, or its copy was under way, so its rows are not those of any position."),
+				 errhint("Use cdc_resync_table() to copy it anew.")));
 	if (!OidIsValid(relid))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
@@ -153,7 +167,7 @@ take_table(const Adopt *adopt, CatalogTable *table, const CdcTableDef *def)
 				 errmsg("source table \"%s.%s\" cannot be mirrored", table->source_schema, table->source_table),
 				 errdetail_internal("%s", detail),
 				 hint != NULL ? errhint("%s", hint) : 0));
-	if (belongs_to_another(adopt, relid))
+	if (is_anothers)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("target table \"%s.%s\" belongs to another source table", table->target_schema, table->target_table),
@@ -162,7 +176,6 @@ take_table(const Adopt *adopt, CatalogTable *table, const CdcTableDef *def)
 
 	/* opening checks rights, key and columns */
 	heap_row_close(heap_row_open(relid, def, &adopt->options.policies));
-	table->target = relid;
 }
 
 /* The same in a subtransaction; NULL, or why the table is stopped. */
@@ -195,7 +208,6 @@ try_table(const Adopt *adopt, CatalogTable *table, const CdcTableDef *def)
 		if (!heap_error_is_tables_own(edata->sqlerrcode))
 			ReThrowError(edata);
 		error = util_error_info(edata);
-		table->target = InvalidOid;
 	}
 	PG_END_TRY();
 	return error;

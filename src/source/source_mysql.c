@@ -15,7 +15,9 @@
  *	  MySQL says BEGIN only when a group has rows to come; MariaDB does not say
  *	  it at all, so there the flags of the GTID decide. Positions that leave this
  *	  file always stand between groups: a dump that starts inside one lacks the
- *	  TABLE_MAPs and is refused or misread by the servers.
+ *	  TABLE_MAPs and is refused or misread by the servers. One that was set by hand
+ *	  may stand anywhere: the first group that comes must begin with its GTID, as
+ *	  all of these servers write it, or half of a transaction would be applied.
  *
  *	  When a server dies while it writes, a group has no end; the next file's
  *	  first event shows it. The open transaction is then rolled back, and that
@@ -517,14 +519,44 @@ throw_undecodable(SourceMysql *source)
 			(errcode(CDC_ERRCODE_SOURCE_REPLACED),
 			 errmsg("source server \"%s\" does not have the log that was followed", source->endpoint->server_name),
 			 errdetail("No event begins at %s: %s.", text, error->text),
-			 errhint("The server was replaced, reset or restored from an older copy. "
-					 "Drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+			 errhint("If the position was set with cdc_set_position(), set another one. "
+					 "Else the server was replaced, reset or restored from an older copy: drop the target tables, and use "
+					 "cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+}
+
+/* Was the stream opened inside a file, and has no group begun since? */
+static bool
+awaits_first_group(const SourceMysql *source)
+{
+	return !source->any_group && !source->in_transaction &&
+		cdc_position_is_known(&source->opened_at) && source->opened_at.offset > FIRST_OFFSET;
+}
+
+/* An event of a group whose beginning lies before the position that the stream was opened at. */
+static void
+throw_inside_group(const SourceMysql *source)
+{
+	char		text[CDC_POSITION_TEXT_MAX];
+
+	cdc_position_format(&source->opened_at, text);
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_SOURCE_REPLACED),
+			 errmsg("position %s is inside a transaction of source server \"%s\"", text, source->endpoint->server_name),
+			 errdetail("Half of the transaction would not be applied."),
+			 errhint("If the position was set with cdc_set_position(), set it to where a transaction begins: "
+					 "to a Gtid event in SHOW BINLOG EVENTS. "
+					 "Else the server was replaced, reset or restored from an older copy: drop the target tables, and use "
+					 "cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
 }
 
 /* Turn one event of the log into one of ours; false when there is nothing to pass on. */
 static bool
 handle_event(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
 {
+	if (unlikely(awaits_first_group(source)) &&
+		(from->kind == BINLOG_QUERY || from->kind == BINLOG_ROWS || from->kind == BINLOG_XID || from->kind == BINLOG_XA_PREPARE))
+		throw_inside_group(source);
+
 	switch (from->kind)
 	{
 		case BINLOG_ROW:
@@ -578,7 +610,8 @@ handle_event(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
 			break;
 
 		case BINLOG_OTHER:
-			if (source->in_transaction || source->have_gtid || from->artificial)
+			/* before the first group it may be one inside a group, where no position may come to lie */
+			if (source->in_transaction || source->have_gtid || from->artificial || awaits_first_group(source))
 				return false;
 			return emit_heartbeat(source, &from->end, from, event);
 	}

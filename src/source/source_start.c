@@ -102,7 +102,8 @@ check_position(MysqlSession *session, const CdcPosition *position)
 			(errcode(CDC_ERRCODE_POSITION_LOST),
 			 errmsg("source server \"%s\" no longer has the wanted position", mysql_session_server_name(session)),
 			 errdetail("Wanted %s; the oldest binary log is %s.", text, oldest ? oldest : "not there"),
-			 errhint("Drop the pipeline with cdc_drop_pipeline() and start it anew.")));
+			 errhint("If the position was set with cdc_set_position(), set another one. "
+					 "Else drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
 }
 
 /* Name of the binary log file that follows on the server, palloc'd; NULL when there is none. */

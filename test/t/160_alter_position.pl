@@ -185,11 +185,34 @@ $pipeline->stop;
 $postgres->psql("select cdc_set_position('shop_in', at => 'nosuch.000001:4')");
 $pipeline->start->wait_for_state('failed');
 is($pipeline->status('last_error_sqlstate'), 'YC001', 'a position that the source does not have is refused');
+like($pipeline->status('last_error_hint'), qr/^If the position was set with cdc_set_position\(\), set another one/, 'and the hint does not begin with dropping tables');
 like($postgres->psql_error("select cdc_set_position('shop_in', at => '$file_b:$offset_b')"), qr/is not stopped/, 'a failed pipeline has to be stopped first');
 $pipeline->stop;
 $postgres->psql("select cdc_set_position('shop_in', at => '$file_b:$offset_b')");
 $pipeline->start->wait_for_state('streaming')->wait_for_catchup;
 $pipeline->is_same('and set right it goes on');
+
+# one inside a transaction: half of it would be applied. Each event of the group is tried that a server can be asked to begin with.
+$pipeline->stop;
+my ($file_d, $offset_d) = $source->binlog_position;
+$source->sql('start transaction', 'update shop.t set v = v + 1 where id = 60', 'insert into shop.t values (76, 76), (77, 77)', 'commit');
+my @inside = grep { $_->[1] > $offset_d } $source->query_rows("show binlog events in '$file_d' from $offset_d limit 20");
+my ($table_map) = grep { $_->[2] =~ /^table_map/i } @inside;
+my ($commit) = grep { $_->[2] =~ /^xid/i } @inside;
+for my $event ($table_map, $inside[0], $commit)
+{
+	$postgres->psql("select cdc_set_position('shop_in', at => '$file_d:$event->[1]')");
+	$pipeline->start->wait_for_state('failed');
+	is($pipeline->status('last_error_sqlstate'), 'YC002', "a position at an event $event->[2] inside a transaction is refused");
+	like($pipeline->status('last_error'), qr/position \Q$file_d:$event->[1]\E is inside a transaction of source server/, 'which is said');
+	like($pipeline->status('last_error_hint'), qr/set with cdc_set_position\(\), set it to where a transaction begins/, 'and what to do');
+	is($postgres->psql('select count(*) from shop.t where id in (76, 77)'), '0', 'no part of it is applied');
+	is($postgres->psql('select file || $$:$$ || "offset" from cdc_bridge.position'), "$file_d:$event->[1]", 'the position stays');
+	$pipeline->stop;
+}
+$postgres->psql("select cdc_set_position('shop_in', at => '$file_d:$offset_d')");
+$pipeline->start->wait_for_state('streaming')->wait_for_catchup;
+$pipeline->is_same('from its beginning it is applied');
 
 # ---- autostart
 
