@@ -27,6 +27,7 @@
 #include "catalog/catalog_lock.h"
 #include "core/gtid.h"
 #include "pipeline/shmem.h"
+#include "schema/table.h"
 #include "util/util_arena.h"
 #include "util/util_gtid.h"
 
@@ -136,6 +137,14 @@ check_can_be_set(const CatalogPipeline *pipeline, const CatalogPosition *current
 	{
 		const CatalogTable *table = lfirst(lc);
 
+		if (table->state == CATALOG_TABLE_STREAMING && table->definition != (Datum) 0 &&
+			schema_def_is_keyless(table->definition))
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("table \"%s.%s\" of pipeline \"%s\" has no key",
+							table->source_schema, table->source_table, pipeline->name),
+					 errdetail("Changes that came twice would double its rows, changes that were left out would be missing for good."),
+					 errhint("Take it out with cdc_remove_table(), empty its target, and let it join again with cdc_add_table().")));
 		if (table->state != CATALOG_TABLE_SNAPSHOT && table->state != CATALOG_TABLE_CATCHUP)
 			continue;
 		ereport(ERROR,

@@ -146,6 +146,11 @@ $pipeline->wait_for_catchup;
 is($pipeline->table_status('twin', 'conflicts'), '1', 'a row that somebody took is counted');
 same('and the rest goes on', 'twin');
 
+# what would double its rows
+$pipeline->stop;
+like($postgres->psql_error("select cdc_set_position('shop_in', at => 'bl.000001:4')"), qr/of pipeline "shop_in" has no key/, 'no position by hand');
+$pipeline->start->wait_for_state('streaming');
+
 # a new copy
 $postgres->psql("update shop.twin set b = 'damaged'; select cdc_resync_table('shop_in', 'shop.twin')");
 $pipeline->wait_for_table_state('twin', 'stopped', 60);
