@@ -7,68 +7,27 @@ use strict;
 use warnings;
 
 use CdcBridge::Env qw(poll_until);
+use CdcBridge::HeldCommit;
 use CdcBridge::Pipeline;
 use CdcBridge::Postgres;
-use CdcBridge::Source;
 use Test::More;
 
 my $mysql = ($ENV{CDC_SOURCE} // 'mariadb') eq 'mysql';
-my ($source, $enabled, $postgres, $pipeline);
+my ($source, $postgres, $pipeline);
 
 # A source whose commits can be held, and a pipeline that streams another of its tables.
 sub begin
 {
 	my (@args) = @_;
-	if ($mysql)
-	{
-		$source = CdcBridge::Source->new(args => \@args);
-		$source->sql(q{install plugin rpl_semi_sync_source soname 'semisync_source.so'},
-			'set global rpl_semi_sync_source_wait_point = AFTER_SYNC',
-			'set global rpl_semi_sync_source_wait_no_replica = ON',
-			'set global rpl_semi_sync_source_timeout = 3600000');
-		$enabled = 'rpl_semi_sync_source_enabled';
-		# MySQL lists prepared transactions only for who may end them; a mark without GTIDs needs the other
-		$source->dbh->do(sprintf("grant xa_recover_admin, backup_admin on *.* to '%s'\@'%%'", $source->user));
-	}
-	else
-	{
-		$source = CdcBridge::Source->new(args => [
-			'--rpl-semi-sync-master-wait-point=AFTER_SYNC', '--rpl-semi-sync-master-wait-no-slave=ON', '--rpl-semi-sync-master-timeout=3600000', @args]);
-		$enabled = 'rpl_semi_sync_master_enabled';
-	}
+	$source = CdcBridge::HeldCommit->source(@args);
+	# MySQL lists prepared transactions only for who may end them; a mark without GTIDs needs the other
+	$source->dbh->do(sprintf("grant xa_recover_admin, backup_admin on *.* to '%s'\@'%%'", $source->user)) if $source->is_mysql;
 	$postgres = CdcBridge::Postgres->new;
 	$source->sql('create database shop', 'create table shop.other (id int primary key, v varchar(20) not null)', q{insert into shop.other values (1, 'x')},
 		'create table shop.t (id int primary key, v varchar(20) not null)', 'insert into shop.t values ' . join(', ', map { "($_, 'old')" } 1 .. 2000));
 	$pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, tables => '{shop.other}', options => '{"snapshot_chunk_rows": 500}')->setup;
 	$pipeline->start->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
 	return;
-}
-
-# Run STATEMENTS as one transaction in a process of its own; it hangs in its commit until release.
-sub hold
-{
-	my (@statements) = @_;
-	my ($file, $offset) = $source->binlog_position;
-	$source->sql("set global $enabled = ON");
-	my $pid = fork() // die "fork: $!";
-	if (!$pid)
-	{
-		my $dbh = $source->connect;
-		$dbh->begin_work;
-		$dbh->do($_) for @statements;
-		$dbh->commit;
-		POSIX::_exit(0);
-	}
-	poll_until(sub { my ($f, $o) = $source->binlog_position; return $o > $offset; }, 30) or die "the transaction did not reach the binary log\n";
-	return $pid;
-}
-
-sub release
-{
-	my ($pid) = @_;
-	$source->sql("set global $enabled = OFF");
-	waitpid($pid, 0);
-	is($?, 0, 'the held transaction commits');
 }
 
 sub state_of { my ($column) = @_; return $postgres->psql("select $column from cdc_bridge.table_state join cdc_bridge.pipeline_table using (pipeline_id, table_id) where source_table = 't'"); }
@@ -81,7 +40,8 @@ sub hold_and_join
 		my ($what, $statement) = @$round;
 		$source->sql('delete from shop.t where id > 2000', 'replace into shop.t values ' . join(', ', map { "($_, 'old')" } 1 .. 2000));
 		$pipeline->wait_for_catchup;
-		my $held = hold(q{update shop.t set v = 'new' where id between 10 and 20}, 'delete from shop.t where id = 500', q{insert into shop.t values (3000, 'new')},
+		my $held = CdcBridge::HeldCommit->new($source, q{update shop.t set v = 'new' where id between 10 and 20},
+			'delete from shop.t where id = 500', q{insert into shop.t values (3000, 'new')},
 			'update shop.t set id = 4000 where id = 700');
 		is($source->query_value('select v from shop.t where id = 10'), 'old', 'the held transaction is in the log and not visible');
 		$pipeline->wait_for_catchup;
@@ -94,7 +54,7 @@ sub hold_and_join
 		isnt(state_of('generation'), $generation, 'as a copy of its own');
 		ok(!$postgres->poll($copied, 't', 3), 'no chunk is read while it cannot be seen');
 		is(state_of('state'), 'snapshot', 'the table waits');
-		release($held);
+		$held->release;
 		$pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
 		is($pipeline->table_status('t', 'state'), 'streaming', 'then it goes on') or diag($pipeline->describe);
 		$pipeline->is_same("a table that $what while a transaction is held", 't', 'other');

@@ -5,28 +5,12 @@ use strict;
 use warnings;
 
 use CdcBridge::Env qw(poll_until);
+use CdcBridge::HeldCommit;
 use CdcBridge::Pipeline;
 use CdcBridge::Postgres;
-use CdcBridge::Source;
 use Test::More;
 
-my $mysql = ($ENV{CDC_SOURCE} // 'mariadb') eq 'mysql';
-my ($source, $enabled);
-if ($mysql)
-{
-	$source = CdcBridge::Source->new;
-	$source->sql(q{install plugin rpl_semi_sync_source soname 'semisync_source.so'},
-		'set global rpl_semi_sync_source_wait_point = AFTER_SYNC',
-		'set global rpl_semi_sync_source_wait_no_replica = ON',
-		'set global rpl_semi_sync_source_timeout = 3600000');
-	$enabled = 'rpl_semi_sync_source_enabled';
-}
-else
-{
-	$source = CdcBridge::Source->new(args => [
-		'--rpl-semi-sync-master-wait-point=AFTER_SYNC', '--rpl-semi-sync-master-wait-no-slave=ON', '--rpl-semi-sync-master-timeout=3600000']);
-	$enabled = 'rpl_semi_sync_master_enabled';
-}
+my $source = CdcBridge::HeldCommit->source;
 my $postgres = CdcBridge::Postgres->new;
 $source->sql('create database shop', 'create table shop.t (id int primary key, v varchar(20) not null)',
 	'insert into shop.t values ' . join(', ', map { "($_, 'old')" } 1 .. 1000));
@@ -34,16 +18,8 @@ my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres
 $pipeline->start->wait_for_state('streaming')->wait_for_tables;
 $postgres->psql(q{update shop.t set v = 'spoilt' where id = 900});
 
-$source->sql("set global $enabled = ON");
-my $writer = fork() // die "fork: $!";
-if (!$writer)
-{
-	my $dbh = $source->connect;
-	$dbh->begin_work;
-	$dbh->do($_) for q{update shop.t set v = 'new' where id = 10}, 'delete from shop.t where id = 500', q{insert into shop.t values (3000, 'new')};
-	$dbh->commit;
-	POSIX::_exit(0);
-}
+my $held = CdcBridge::HeldCommit->new($source, q{update shop.t set v = 'new' where id = 10}, 'delete from shop.t where id = 500',
+	q{insert into shop.t values (3000, 'new')});
 ok($postgres->poll('select count(*) from shop.t where id = 3000', '1'), 'the transaction is applied here');
 is($source->query_value('select count(*) from shop.t where id = 3000'), 0, 'and not visible at the source');
 
@@ -53,9 +29,7 @@ ok($postgres->poll("select count(*) from pg_stat_cdc_verify where request = $req
 poll_until(sub { return 0 }, 3);
 is($postgres->psql("select state from pg_stat_cdc_verify where request = $request"), 'running', 'it waits for the source');
 is($source->query_value('select count(*) from shop.t where id = 3000'), 0, 'which still does not show the transaction');
-$source->sql("set global $enabled = OFF");
-waitpid($writer, 0);
-is($?, 0, 'the held transaction commits');
+$held->release;
 
 is($pipeline->verify_result($request), "t: 0 missing, 0 extra, 1 different, 0 unsettled, done\nt: different {900} {v}\n", 'only what was planted is found');
 
