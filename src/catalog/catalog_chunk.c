@@ -58,16 +58,9 @@ key_from_array(Datum array, int *nkey, char ***key)
 }
 
 static CatalogChunkState
-state_from_name(const char *name)
+get_state(HeapTuple tuple, TupleDesc desc, int attnum)
 {
-	for (int i = 0; i < (int) lengthof(state_names); i++)
-	{
-		if (strcmp(state_names[i], name) == 0)
-			return (CatalogChunkState) i;
-	}
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("unknown state \"%s\" in cdc_bridge.snapshot_chunk", name)));
+	return (CatalogChunkState) catalog_get_word(tuple, desc, attnum, state_names, lengthof(state_names));
 }
 
 static void
@@ -104,7 +97,7 @@ chunk_from_tuple(HeapTuple tuple, TupleDesc desc)
 		key_from_array(lower, &chunk->nkey, &chunk->lower);
 	if (upper != (Datum) 0)
 		key_from_array(upper, &chunk->nkey, &chunk->upper);
-	chunk->state = state_from_name(catalog_get_text(tuple, desc, Anum_snapshot_chunk_state));
+	chunk->state = get_state(tuple, desc, Anum_snapshot_chunk_state);
 	chunk->worker = catalog_get_int32(tuple, desc, Anum_snapshot_chunk_worker);
 	chunk->rows = catalog_get_int64(tuple, desc, Anum_snapshot_chunk_rows);
 	chunk->bytes = catalog_get_int64(tuple, desc, Anum_snapshot_chunk_bytes);
@@ -225,15 +218,13 @@ catalog_chunk_sum(int32 pipeline_id, int32 table_id, int32 generation, int32 *ch
 	while (HeapTupleIsValid(tuple = catalog_scan_next(&scan)))
 	{
 		TupleDesc	desc = RelationGetDescr(scan.rel);
-		char	   *state = catalog_get_text(tuple, desc, Anum_snapshot_chunk_state);
 
 		CHECK_FOR_INTERRUPTS();
-		if (state_from_name(state) == CATALOG_CHUNK_DONE)
+		if (get_state(tuple, desc, Anum_snapshot_chunk_state) == CATALOG_CHUNK_DONE)
 		{
 			(*chunks)++;
 			*rows += catalog_get_int64(tuple, desc, Anum_snapshot_chunk_rows);
 		}
-		pfree(state);
 	}
 	catalog_scan_end(&scan);
 }

@@ -24,9 +24,11 @@
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_namespace.h"
+#include "catalog/pg_type.h"
 #include "commands/extension.h"
 #include "commands/sequence.h"
 #include "miscadmin.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
@@ -289,6 +291,55 @@ catalog_get_text(HeapTuple tuple, TupleDesc desc, int attnum)
 	Datum		value = heap_getattr(tuple, attnum, desc, &isnull);
 
 	return isnull ? NULL : TextDatumGetCString(value);
+}
+
+int
+catalog_get_word(HeapTuple tuple, TupleDesc desc, int attnum, const char *const *words, int nwords)
+{
+	char	   *text = catalog_get_text(tuple, desc, attnum);
+	int			result = 0;
+
+	while (result < nwords && (text == NULL || strcmp(words[result], text) != 0))
+		result++;
+	if (result == nwords)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("unknown %s \"%s\" in cdc_bridge.%s", NameStr(TupleDescAttr(desc, attnum - 1)->attname),
+						text != NULL ? text : "", get_rel_name(TupleDescAttr(desc, attnum - 1)->attrelid))));
+	pfree(text);
+	return result;
+}
+
+List *
+catalog_get_list(HeapTuple tuple, TupleDesc desc, int attnum)
+{
+	Datum		array = catalog_get_varlena(tuple, desc, attnum);
+	List	   *result = NIL;
+	Datum	   *elems;
+	bool	   *nulls;
+	int			n;
+
+	if (array == (Datum) 0)
+		return NIL;
+	deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false, TYPALIGN_INT, &elems, &nulls, &n);
+	for (int i = 0; i < n; i++)
+	{
+		if (!nulls[i])
+			result = lappend(result, TextDatumGetCString(elems[i]));
+	}
+	return result;
+}
+
+Datum
+catalog_list_datum(const List *list)
+{
+	Datum	   *elems = palloc(sizeof(Datum) * Max(list_length(list), 1));
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, list)
+		elems[n++] = CStringGetTextDatum((char *) lfirst(lc));
+	return PointerGetDatum(construct_array(elems, n, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
 int64

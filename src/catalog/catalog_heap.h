@@ -318,6 +318,9 @@ extern Snapshot catalog_latest_snapshot(void);
 
 /* Columns of a tuple; strings are palloc'd, NULL for SQL NULL. */
 extern char *catalog_get_text(HeapTuple tuple, TupleDesc desc, int attnum);
+extern int	catalog_get_word(HeapTuple tuple, TupleDesc desc, int attnum,
+							 const char *const *words, int nwords);	/* number of the word; throws when it is none */
+extern List *catalog_get_list(HeapTuple tuple, TupleDesc desc, int attnum);	/* of strings, from text[] without NULLs; NIL when NULL */
 extern int64 catalog_get_int64(HeapTuple tuple, TupleDesc desc, int attnum);
 extern int32 catalog_get_int32(HeapTuple tuple, TupleDesc desc, int attnum);
 extern bool catalog_get_bool(HeapTuple tuple, TupleDesc desc, int attnum);
@@ -327,6 +330,7 @@ extern TimestampTz catalog_get_time(HeapTuple tuple, TupleDesc desc, int attnum)
 extern void catalog_get_position(HeapTuple tuple, TupleDesc desc, int file_attnum, CdcPosition *position);	/* offset follows file */
 
 /* Fill values and nulls (indexed by attnum - 1) for a tuple to be written. */
+extern Datum catalog_list_datum(const List *list);	/* text[], the other way of catalog_get_list */
 extern void catalog_set_text(Datum *values, bool *nulls, int attnum, const char *text);
 extern void catalog_set_position(Datum *values, bool *nulls, int file_attnum, const CdcPosition *position);
 

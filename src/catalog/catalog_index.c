@@ -34,16 +34,9 @@ catalog_index_state_name(CatalogTargetIndexState state)
 }
 
 static CatalogTargetIndexState
-state_from_name(const char *name)
+get_state(HeapTuple tuple, TupleDesc desc, int attnum)
 {
-	for (int i = 0; i < (int) lengthof(state_names); i++)
-	{
-		if (name != NULL && strcmp(state_names[i], name) == 0)
-			return (CatalogTargetIndexState) i;
-	}
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("unknown state \"%s\" in cdc_bridge.target_index", name ? name : "")));
+	return (CatalogTargetIndexState) catalog_get_word(tuple, desc, attnum, state_names, lengthof(state_names));
 }
 
 static CatalogIndex *
@@ -58,7 +51,7 @@ index_from_tuple(HeapTuple tuple, TupleDesc desc)
 	index->is_unique = catalog_get_bool(tuple, desc, Anum_target_index_is_unique);
 	index->target_index = catalog_get_text(tuple, desc, Anum_target_index_target_index);
 	index->statement = catalog_get_text(tuple, desc, Anum_target_index_statement);
-	index->state = state_from_name(catalog_get_text(tuple, desc, Anum_target_index_state));
+	index->state = get_state(tuple, desc, Anum_target_index_state);
 	index->reason = catalog_get_text(tuple, desc, Anum_target_index_reason);
 	catalog_get_error(tuple, desc, Anum_target_index_last_error, &index->last_error);
 	index->started_at = catalog_get_time(tuple, desc, Anum_target_index_started_at);

@@ -19,10 +19,8 @@
 #include "access/stratnum.h"
 #include "access/table.h"
 #include "catalog/pg_collation.h"
-#include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -48,45 +46,9 @@ catalog_pipeline_state_name(CatalogPipelineState state)
 }
 
 static CatalogPipelineState
-state_from_name(const char *name)
+get_state(HeapTuple tuple, TupleDesc desc, int attnum)
 {
-	for (int i = 0; i < (int) lengthof(state_names); i++)
-	{
-		if (name != NULL && strcmp(state_names[i], name) == 0)
-			return (CatalogPipelineState) i;
-	}
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("unknown state \"%s\" in cdc_bridge.pipeline_state", name ? name : "")));
-}
-
-static List *
-text_array_to_list(Datum array)
-{
-	List	   *result = NIL;
-	Datum	   *elems;
-	bool	   *nulls;
-	int			n;
-
-	deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false, TYPALIGN_INT, &elems, &nulls, &n);
-	for (int i = 0; i < n; i++)
-	{
-		if (!nulls[i])
-			result = lappend(result, TextDatumGetCString(elems[i]));
-	}
-	return result;
-}
-
-static Datum
-list_to_text_array(List *list)
-{
-	Datum	   *elems = palloc(sizeof(Datum) * Max(list_length(list), 1));
-	int			n = 0;
-	ListCell   *lc;
-
-	foreach(lc, list)
-		elems[n++] = CStringGetTextDatum((char *) lfirst(lc));
-	return PointerGetDatum(construct_array(elems, n, TEXTOID, -1, false, TYPALIGN_INT));
+	return (CatalogPipelineState) catalog_get_word(tuple, desc, attnum, state_names, lengthof(state_names));
 }
 
 /* Fill in what pipeline_state says, or that it says nothing. */
@@ -108,7 +70,7 @@ read_state(CatalogPipeline *pipeline)
 		if (catalog_get_oid(tuple, desc, Anum_pipeline_state_database) == MyDatabaseId)
 		{
 			pipeline->enabled = catalog_get_bool(tuple, desc, Anum_pipeline_state_enabled);
-			pipeline->state = state_from_name(catalog_get_text(tuple, desc, Anum_pipeline_state_state));
+			pipeline->state = get_state(tuple, desc, Anum_pipeline_state_state);
 		}
 		catalog_get_error(tuple, desc, Anum_pipeline_state_last_error, &pipeline->last_error);
 		pipeline->last_error.position = catalog_get_text(tuple, desc, Anum_pipeline_state_last_error_position);
@@ -161,7 +123,7 @@ pipeline_from_tuple(HeapTuple tuple, TupleDesc desc)
 	pipeline->owner = catalog_get_oid(tuple, desc, Anum_pipeline_owner);
 	pipeline->source = catalog_get_text(tuple, desc, Anum_pipeline_source);
 	pipeline->sink = catalog_get_text(tuple, desc, Anum_pipeline_sink);
-	pipeline->tables = text_array_to_list(catalog_get_varlena(tuple, desc, Anum_pipeline_tables));
+	pipeline->tables = catalog_get_list(tuple, desc, Anum_pipeline_tables);
 	pipeline->target_schema = catalog_get_text(tuple, desc, Anum_pipeline_target_schema);
 	pipeline->options = catalog_get_varlena(tuple, desc, Anum_pipeline_options);
 	return pipeline;
@@ -275,7 +237,7 @@ catalog_pipeline_insert(const CatalogPipeline *pipeline)
 	values[Anum_pipeline_owner - 1] = ObjectIdGetDatum(pipeline->owner);
 	catalog_set_text(values, nulls, Anum_pipeline_source, pipeline->source);
 	catalog_set_text(values, nulls, Anum_pipeline_sink, pipeline->sink);
-	values[Anum_pipeline_tables - 1] = list_to_text_array(pipeline->tables);
+	values[Anum_pipeline_tables - 1] = catalog_list_datum(pipeline->tables);
 	catalog_set_text(values, nulls, Anum_pipeline_target_schema, pipeline->target_schema);
 	values[Anum_pipeline_options - 1] = pipeline->options;
 	nulls[Anum_pipeline_options - 1] = pipeline->options == (Datum) 0;
@@ -497,7 +459,7 @@ catalog_pipeline_ask_tables(int32 pipeline_id)
 		values[Anum_pipeline_state_tables_asked - 1] =
 			Int32GetDatum(catalog_get_int32(tuple, desc, Anum_pipeline_state_tables_asked) + 1);
 		replaces[Anum_pipeline_state_tables_asked - 1] = true;
-		if (state_from_name(catalog_get_text(tuple, desc, Anum_pipeline_state_state)) == CATALOG_PIPELINE_STREAMING)
+		if (get_state(tuple, desc, Anum_pipeline_state_state) == CATALOG_PIPELINE_STREAMING)
 		{
 			values[Anum_pipeline_state_state - 1] = CStringGetTextDatum(state_names[CATALOG_PIPELINE_SNAPSHOT]);
 			replaces[Anum_pipeline_state_state - 1] = true;
@@ -533,7 +495,7 @@ catalog_pipeline_set_tables(int32 pipeline_id, List *tables)
 	tuple = catalog_scan_next(&scan);
 	if (HeapTupleIsValid(tuple))
 	{
-		values[Anum_pipeline_tables - 1] = list_to_text_array(tables);
+		values[Anum_pipeline_tables - 1] = catalog_list_datum(tables);
 		replaces[Anum_pipeline_tables - 1] = true;
 		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
 	}

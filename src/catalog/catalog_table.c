@@ -48,16 +48,9 @@ catalog_table_state_name(CatalogTableState state)
 }
 
 static CatalogTableState
-state_from_name(const char *name)
+get_state(HeapTuple tuple, TupleDesc desc, int attnum)
 {
-	for (int i = 0; i < (int) lengthof(state_names); i++)
-	{
-		if (name != NULL && strcmp(state_names[i], name) == 0)
-			return (CatalogTableState) i;
-	}
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("unknown state \"%s\" in cdc_bridge.table_state", name ? name : "")));
+	return (CatalogTableState) catalog_get_word(tuple, desc, attnum, state_names, lengthof(state_names));
 }
 
 static CatalogTable *
@@ -79,7 +72,7 @@ table_from_tuple(HeapTuple tuple, TupleDesc desc)
 static void
 read_state(CatalogTable *table, HeapTuple tuple, TupleDesc desc)
 {
-	table->state = state_from_name(catalog_get_text(tuple, desc, Anum_table_state_state));
+	table->state = get_state(tuple, desc, Anum_table_state_state);
 	table->generation = catalog_get_int32(tuple, desc, Anum_table_state_generation);
 	table->target = catalog_get_oid(tuple, desc, Anum_table_state_target);
 	table->definition = catalog_get_varlena(tuple, desc, Anum_table_state_definition);
@@ -355,8 +348,7 @@ static bool
 state_update_is_in(const StateUpdate *update, CatalogTableState state)
 {
 	return HeapTupleIsValid(update->tuple) &&
-		state_from_name(catalog_get_text(update->tuple, RelationGetDescr(update->scan.rel),
-										 Anum_table_state_state)) == state;
+		get_state(update->tuple, RelationGetDescr(update->scan.rel), Anum_table_state_state) == state;
 }
 
 static void

@@ -10,9 +10,7 @@
 
 #include "access/stratnum.h"
 #include "access/table.h"
-#include "catalog/pg_type.h"
 #include "miscadmin.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -37,55 +35,15 @@ catalog_verify_state_name(CatalogVerifyState state)
 }
 
 static CatalogVerifyState
-state_from_name(const char *name)
+get_state(HeapTuple tuple, TupleDesc desc, int attnum)
 {
-	for (int i = 0; i < (int) lengthof(state_names); i++)
-	{
-		if (name != NULL && strcmp(state_names[i], name) == 0)
-			return (CatalogVerifyState) i;
-	}
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("unknown state \"%s\" in cdc_bridge.verify_request or verify_table", name ? name : "")));
+	return (CatalogVerifyState) catalog_get_word(tuple, desc, attnum, state_names, lengthof(state_names));
 }
 
 static bool
 state_is_open(CatalogVerifyState state)
 {
 	return state == CATALOG_VERIFY_QUEUED || state == CATALOG_VERIFY_RUNNING;
-}
-
-static Datum
-list_to_array(List *list)
-{
-	Datum	   *elems = palloc(sizeof(Datum) * Max(list_length(list), 1));
-	int			n = 0;
-	ListCell   *lc;
-
-	foreach(lc, list)
-		elems[n++] = CStringGetTextDatum((char *) lfirst(lc));
-	return PointerGetDatum(construct_array(elems, n, TEXTOID, -1, false, TYPALIGN_INT));
-}
-
-/* NIL for SQL NULL. */
-static List *
-get_list(HeapTuple tuple, TupleDesc desc, int attnum)
-{
-	Datum		array = catalog_get_varlena(tuple, desc, attnum);
-	List	   *result = NIL;
-	Datum	   *elems;
-	bool	   *nulls;
-	int			n;
-
-	if (array == (Datum) 0)
-		return NIL;
-	deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false, TYPALIGN_INT, &elems, &nulls, &n);
-	for (int i = 0; i < n; i++)
-	{
-		if (!nulls[i])
-			result = lappend(result, TextDatumGetCString(elems[i]));
-	}
-	return result;
 }
 
 /* Scan keys for the leading columns of the primary keys here: pipeline, request, table. */
@@ -128,9 +86,9 @@ verify_from_tuple(HeapTuple tuple, TupleDesc desc)
 
 	verify->pipeline_id = catalog_get_int32(tuple, desc, Anum_verify_request_pipeline_id);
 	verify->request = catalog_get_int64(tuple, desc, Anum_verify_request_request);
-	verify->tables = get_list(tuple, desc, Anum_verify_request_tables);
+	verify->tables = catalog_get_list(tuple, desc, Anum_verify_request_tables);
 	verify->mode = catalog_get_text(tuple, desc, Anum_verify_request_mode);
-	verify->state = state_from_name(catalog_get_text(tuple, desc, Anum_verify_request_state));
+	verify->state = get_state(tuple, desc, Anum_verify_request_state);
 	verify->requested_by = catalog_get_oid(tuple, desc, Anum_verify_request_requested_by);
 	verify->requested_at = catalog_get_time(tuple, desc, Anum_verify_request_requested_at);
 	verify->started_at = catalog_get_time(tuple, desc, Anum_verify_request_started_at);
@@ -158,7 +116,7 @@ catalog_verify_insert(CatalogVerify *verify)
 	nulls[Anum_verify_request_request - 1] = false;
 	if (verify->tables != NIL)
 	{
-		values[Anum_verify_request_tables - 1] = list_to_array(verify->tables);
+		values[Anum_verify_request_tables - 1] = catalog_list_datum(verify->tables);
 		nulls[Anum_verify_request_tables - 1] = false;
 	}
 	catalog_set_text(values, nulls, Anum_verify_request_mode, verify->mode);
@@ -233,7 +191,7 @@ update_open(int32 pipeline_id, int64 request, Datum *values, bool *nulls, bool *
 	begin_scan(&scan, CATALOG_REL_VERIFY_REQUEST, RowExclusiveLock, pipeline_id, &request, NULL);
 	tuple = catalog_scan_next(&scan);
 	is_due = HeapTupleIsValid(tuple) &&
-		state_is_open(state_from_name(catalog_get_text(tuple, RelationGetDescr(scan.rel), Anum_verify_request_state)));
+		state_is_open(get_state(tuple, RelationGetDescr(scan.rel), Anum_verify_request_state));
 	if (is_due)
 	{
 		TupleDesc	desc = RelationGetDescr(scan.rel);
@@ -332,7 +290,7 @@ table_from_tuple(HeapTuple tuple, TupleDesc desc)
 	table->source_table = catalog_get_text(tuple, desc, Anum_verify_table_source_table);
 	table->target_schema = catalog_get_text(tuple, desc, Anum_verify_table_target_schema);
 	table->target_table = catalog_get_text(tuple, desc, Anum_verify_table_target_table);
-	table->state = state_from_name(catalog_get_text(tuple, desc, Anum_verify_table_state));
+	table->state = get_state(tuple, desc, Anum_verify_table_state);
 	table->reason = catalog_get_text(tuple, desc, Anum_verify_table_reason);
 	table->rows_source = catalog_get_int64(tuple, desc, Anum_verify_table_rows_source);
 	table->rows_target = catalog_get_int64(tuple, desc, Anum_verify_table_rows_target);
@@ -433,8 +391,8 @@ catalog_verify_difference_insert(const CatalogVerifyDifference *difference)
 	values[Anum_verify_difference_table_id - 1] = Int32GetDatum(difference->table_id);
 	values[Anum_verify_difference_number - 1] = Int64GetDatum(difference->number);
 	catalog_set_text(values, nulls, Anum_verify_difference_kind, difference->kind);
-	values[Anum_verify_difference_key - 1] = list_to_array(difference->key);
-	values[Anum_verify_difference_columns - 1] = list_to_array(difference->columns);
+	values[Anum_verify_difference_key - 1] = catalog_list_datum(difference->key);
+	values[Anum_verify_difference_columns - 1] = catalog_list_datum(difference->columns);
 	nulls[Anum_verify_difference_columns - 1] = difference->columns == NIL;
 
 	rel = table_open(catalog_relation_oid(CATALOG_REL_VERIFY_DIFFERENCE), RowExclusiveLock);
@@ -460,8 +418,8 @@ catalog_verify_differences(int32 pipeline_id, int64 request)
 		difference->table_id = catalog_get_int32(tuple, desc, Anum_verify_difference_table_id);
 		difference->number = catalog_get_int64(tuple, desc, Anum_verify_difference_number);
 		difference->kind = catalog_get_text(tuple, desc, Anum_verify_difference_kind);
-		difference->key = get_list(tuple, desc, Anum_verify_difference_key);
-		difference->columns = get_list(tuple, desc, Anum_verify_difference_columns);
+		difference->key = catalog_get_list(tuple, desc, Anum_verify_difference_key);
+		difference->columns = catalog_get_list(tuple, desc, Anum_verify_difference_columns);
 		result = lappend(result, difference);
 	}
 	catalog_scan_end(&scan);
