@@ -159,34 +159,56 @@ mariadb_start_mark(MysqlSession *session, CdcPosition *position, char **gtids)
 		*gtids = pstrdup("");
 }
 
-/* Lock a table against writing; a missing privilege is told with the statement to run. */
-static void
-lock_for_reading(MysqlSession *locker, const CdcTableDef *def)
+/* LOCK TABLES in a mode; false: it was not to be had now. A missing privilege is told with the statement to run. */
+static bool
+try_lock(MysqlSession *locker, const CdcTableDef *def, const char *mode)
 {
 	MemoryContext cxt = CurrentMemoryContext;
+	volatile bool done = false;
 
 	PG_TRY();
 	{
-		mysql_session_execute(locker, psprintf("LOCK TABLES %s.%s READ", mysql_quote_identifier(def->schema),
-											   mysql_quote_identifier(def->name)));
+		mysql_session_execute(locker, psprintf("LOCK TABLES %s.%s %s", mysql_quote_identifier(def->schema),
+											   mysql_quote_identifier(def->name), mode));
+		done = true;
 	}
 	PG_CATCH();
 	{
 		unsigned int code = mysql_session_last_errno(locker);
+		bool		forbidden = code == 1044 || code == 1142 || code == 1227;
 
-		if (code != 1044 && code != 1142 && code != 1227)
+		if (!forbidden && code != 1205 && code != 1290)	/* waited in vain; the server is read only */
 			PG_RE_THROW();
 		MemoryContextSwitchTo(cxt);
 		FlushErrorState();
-		ereport(ERROR,
-				(errcode(CDC_ERRCODE_SOURCE_SETTING),
-				 errmsg("source table \"%s.%s\" has no key and cannot be locked for the moment in which its copy begins",
-						def->schema, def->name),
-				 errdetail("The user has no LOCK TABLES privilege."),
-				 errhint("Run on the source: GRANT LOCK TABLES ON %s.* TO %s; or take the table out with cdc_remove_table().",
-						 mysql_quote_identifier(def->schema), mysql_session_account(locker))));
+		if (forbidden)
+			ereport(ERROR,
+					(errcode(CDC_ERRCODE_SOURCE_SETTING),
+					 errmsg("source table \"%s.%s\" has no key and cannot be locked for the moment in which its copy begins",
+							def->schema, def->name),
+					 errdetail("The user has no LOCK TABLES privilege."),
+					 errhint("Run on the source: GRANT LOCK TABLES ON %s.* TO %s; or take the table out with cdc_remove_table().",
+							 mysql_quote_identifier(def->schema), mysql_session_account(locker))));
 	}
 	PG_END_TRY();
+	return done;
+}
+
+/*
+ * Lock a table against writing. READ disturbs nobody who is not writing when it is had, but while it waits new writers
+ * pass it, so where transactions overlap without a pause it never comes. WRITE makes new ones, and readers, queue behind it.
+ */
+static void
+lock_against_writing(MysqlSession *locker, const CdcTableDef *def)
+{
+	if (try_lock(locker, def, "READ") || try_lock(locker, def, "WRITE"))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("source table \"%s.%s\" has no key and could not be locked for the moment in which its copy begins",
+					def->schema, def->name),
+			 errdetail("A transaction or a statement has used it for more than 1 s."),
+			 errhint("It is tried again. See SHOW PROCESSLIST on the source for what uses the table for long, or add a primary key to it.")));
 }
 
 void
@@ -208,7 +230,7 @@ mysql_server_exact_mark(MysqlSession *session, const MysqlServerInfo *info, cons
 	 */
 	locker = mysql_session_open(endpoint);
 	mysql_session_execute(locker, "SET SESSION lock_wait_timeout = 1");
-	lock_for_reading(locker, def);
+	lock_against_writing(locker, def);
 	mysql_server_log_position(locker, info, mark);
 	mysql_session_execute(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT");
 	mysql_session_close(locker);

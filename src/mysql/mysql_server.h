@@ -129,9 +129,9 @@ extern void mysql_server_read_indexes(MysqlSession *session, const MysqlServerIn
 
 /*
  * Open a transaction on the session that shows the table exactly as it was at *mark in the log, and leave it open.
- * MariaDB tells that of itself. MySQL does not: the table is locked against writing (LOCK TABLES ... READ, by a
- * connection of its own, which waits at most 1 s for writers) for the moment between reading the log's end and
- * opening the snapshot.
+ * MariaDB tells that of itself. MySQL does not: the table is locked against writing (LOCK TABLES, by a connection of
+ * its own, which waits at most 1 s for a READ and 1 s for a WRITE lock) for the moment between reading the log's end
+ * and opening the snapshot. Throws ERRCODE_LOCK_NOT_AVAILABLE when neither is to be had.
  */
 extern void mysql_server_exact_mark(MysqlSession *session, const MysqlServerInfo *info, const MysqlEndpoint *endpoint,
 									const CdcTableDef *def, CdcPosition *mark);
