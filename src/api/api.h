@@ -63,6 +63,16 @@ extern void api_check_options(Datum options);
 /* Throws unless the source is one server, of the right kind. */
 extern void api_check_sides(const CatalogPipeline *pipeline);
 
+/*
+ * In api_wait.c, for procedures that wait. api_wait_begin throws inside a transaction block, for a procedure of that name;
+ * what is allocated after it outlives the transactions that end while it waits. api_wait_until looks until look returns
+ * true, which throws when that cannot come any more, or when the deadline has passed (argument timeout_arg; 0: none), and
+ * holds neither a snapshot nor a lock between two looks.
+ */
+typedef bool (*ApiLook) (const void *what, TimestampTz deadline);
+extern void api_wait_begin(FunctionCallInfo fcinfo, const char *procedure);
+extern void api_wait_until(FunctionCallInfo fcinfo, int timeout_arg, ApiLook look, const void *what);
+
 /* in api_check.c */
 
 /* OID of a cdc_mysql server that the role may use; throws otherwise. */

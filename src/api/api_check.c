@@ -33,7 +33,6 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/syscache.h"
 #include "utils/varlena.h"
 
@@ -43,6 +42,7 @@
 #include "pipeline/budget.h"
 #include "pipeline/shmem.h"
 #include "source/source.h"
+#include "util/util_subtransaction.h"
 
 PG_FUNCTION_INFO_V1(cdc_check);
 
@@ -295,41 +295,35 @@ line_of_error(const char *check, const ErrorData *edata)
 	return line;
 }
 
+typedef struct TryCheck
+{
+	ApiCheckStep step;
+	void	   *arg;
+	List	   *lines;
+} TryCheck;
+
+static void
+try_step(void *arg)
+{
+	TryCheck   *try = arg;
+
+	try->lines = try->step(try->arg);
+}
+
 List *
 api_check_try(const char *check, ApiCheckStep step, void *arg)
 {
-	MemoryContext cxt = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	List	   *volatile lines = NIL;
+	TryCheck	try = {step, arg, NIL};
+	/* a check leaves nothing behind, locks neither */
+	ErrorData  *edata = util_subtransaction(try_step, &try, false);
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(cxt);
-	PG_TRY();
-	{
-		lines = step(arg);
-		/* a check leaves nothing behind, locks neither */
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(cxt);
-		CurrentResourceOwner = owner;
-	}
-	PG_CATCH();
-	{
-		ErrorData  *edata;
-
-		MemoryContextSwitchTo(cxt);
-		edata = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(cxt);
-		CurrentResourceOwner = owner;
-		/* somebody wants us to stop */
-		if (edata->sqlerrcode == ERRCODE_QUERY_CANCELED ||
-			ERRCODE_TO_CATEGORY(edata->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION)
-			ReThrowError(edata);
-		lines = list_make1(line_of_error(check, edata));
-	}
-	PG_END_TRY();
-	return lines;
+	if (edata == NULL)
+		return try.lines;
+	/* somebody wants us to stop */
+	if (edata->sqlerrcode == ERRCODE_QUERY_CANCELED ||
+		ERRCODE_TO_CATEGORY(edata->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION)
+		ReThrowError(edata);
+	return list_make1(line_of_error(check, edata));
 }
 
 /* ---- a source server ---- */

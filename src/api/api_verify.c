@@ -19,11 +19,9 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "nodes/parsenodes.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/array.h"
@@ -37,16 +35,12 @@
 #include "catalog/catalog_verify.h"
 #include "mysql/mysql_server.h"
 #include "pipeline/shmem.h"
-#include "util/util_wait.h"
 
 PG_FUNCTION_INFO_V1(cdc_verify);
 PG_FUNCTION_INFO_V1(cdc_cancel_verify);
 PG_FUNCTION_INFO_V1(cdc_wait_for_verify);
 PG_FUNCTION_INFO_V1(cdc_verify_differences);
 PG_FUNCTION_INFO_V1(cdc_stat_verify);
-
-/* Time between two looks. */
-#define LOOK_INTERVAL_MS 100
 
 static void
 check_owner(const CatalogPipeline *pipeline)
@@ -209,8 +203,9 @@ cdc_cancel_verify(PG_FUNCTION_ARGS)
 
 /* One look: true when it has ended well; throws when it cannot any more, or deadline has passed. */
 static bool
-look(int64 number, TimestampTz deadline)
+look(const void *what, TimestampTz deadline)
 {
+	int64		number = *(const int64 *) what;
 	CatalogVerify *verify = catalog_verify_by_number(number);
 	CatalogPipeline *pipeline = verify == NULL ? NULL : catalog_pipeline_by_id(verify->pipeline_id);
 
@@ -254,50 +249,15 @@ look(int64 number, TimestampTz deadline)
 Datum
 cdc_wait_for_verify(PG_FUNCTION_ARGS)
 {
-	bool		atomic = fcinfo->context == NULL || !IsA(fcinfo->context, CallContext) ||
-		castNode(CallContext, fcinfo->context)->atomic;
-	MemoryContext cxt;
-	MemoryContext look_cxt;
-	TimestampTz deadline = 0;
 	int64		number;
-	bool		done = false;
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("number of the verification must not be null")));
-	if (atomic)
-		ereport(ERROR,
-				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
-				 errmsg("cdc_wait_for_verify() cannot run inside a transaction block"),
-				 errdetail("It ends its transaction between two looks."),
-				 errhint("Call it by itself: CALL cdc_wait_for_verify(...), without BEGIN.")));
-
-	SPI_connect_ext(SPI_OPT_NONATOMIC);
-
-	/* SPI's procedure context outlives the transactions that end here */
-	cxt = CurrentMemoryContext;
+	api_wait_begin(fcinfo, "cdc_wait_for_verify");
 	number = PG_GETARG_INT64(0);
-	if (!PG_ARGISNULL(1))
-		deadline = DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
-														   TimestampTzGetDatum(GetCurrentTimestamp()),
-														   PG_GETARG_DATUM(1)));
-
-	look_cxt = AllocSetContextCreate(cxt, "cdc wait for verify", ALLOCSET_DEFAULT_SIZES);
-	while (!done)
-	{
-		MemoryContextReset(look_cxt);
-		MemoryContextSwitchTo(look_cxt);
-		done = look(number, deadline);
-		MemoryContextSwitchTo(cxt);
-		if (!done)
-		{
-			SPI_commit();
-			MemoryContextSwitchTo(cxt);
-			(void) util_wait(PGINVALID_SOCKET, LOOK_INTERVAL_MS, UTIL_WAIT_PIPELINE);
-		}
-	}
-	SPI_finish();
+	api_wait_until(fcinfo, 1, look, &number);
 	PG_RETURN_VOID();
 }
 

@@ -159,66 +159,42 @@ warn_of_stopped_tables(const CatalogPipeline *pipeline)
 				 errhint("pg_stat_cdc_table shows what to do about each.")));
 }
 
-/* One look: true when the state is reached; throws when it cannot be any more, or deadline has passed. */
-static bool
-look(const char *name, CatalogPipelineState wanted, TimestampTz deadline)
-{
-	CatalogPipeline *pipeline = catalog_pipeline_by_name(name);
+/* ---- any procedure that waits ---- */
 
-	if (pipeline == NULL || !api_may_see(pipeline))
-		api_no_pipeline(name, NULL);
-	if (is_reached(pipeline, wanted))
-	{
-		if (wanted == CATALOG_PIPELINE_SNAPSHOT || wanted == CATALOG_PIPELINE_STREAMING)
-			warn_of_stopped_tables(pipeline);
-		return true;
-	}
-	check_can_still_reach(pipeline, wanted);
-	if (deadline != 0 && GetCurrentTimestamp() >= deadline)
-		throw_timeout(pipeline, wanted);
-	return false;
-}
-
-Datum
-cdc_wait_for_pipeline(PG_FUNCTION_ARGS)
+void
+api_wait_begin(FunctionCallInfo fcinfo, const char *procedure)
 {
 	bool		atomic = fcinfo->context == NULL || !IsA(fcinfo->context, CallContext) ||
 		castNode(CallContext, fcinfo->context)->atomic;
-	MemoryContext cxt;
-	MemoryContext look_cxt;
-	char	   *name;
-	CatalogPipelineState wanted;
-	TimestampTz deadline = 0;
-	bool		done = false;
 
-	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("pipeline name and state must not be null")));
 	if (atomic)
 		ereport(ERROR,
 				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
-				 errmsg("cdc_wait_for_pipeline() cannot run inside a transaction block"),
+				 errmsg("%s() cannot run inside a transaction block", procedure),
 				 errdetail("It ends its transaction between two looks."),
-				 errhint("Call it by itself: CALL cdc_wait_for_pipeline(...), without BEGIN.")));
-
-	SPI_connect_ext(SPI_OPT_NONATOMIC);
+				 errhint("Call it by itself: CALL %s(...), without BEGIN.", procedure)));
 
 	/* SPI's procedure context outlives the transactions that end here */
-	cxt = CurrentMemoryContext;
-	name = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	wanted = state_arg(text_to_cstring(PG_GETARG_TEXT_PP(1)));
-	if (!PG_ARGISNULL(2))
+	SPI_connect_ext(SPI_OPT_NONATOMIC);
+}
+
+void
+api_wait_until(FunctionCallInfo fcinfo, int timeout_arg, ApiLook look, const void *what)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	MemoryContext look_cxt = AllocSetContextCreate(cxt, "cdc wait", ALLOCSET_DEFAULT_SIZES);
+	TimestampTz deadline = 0;
+	bool		done = false;
+
+	if (!PG_ARGISNULL(timeout_arg))
 		deadline = DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
 														   TimestampTzGetDatum(GetCurrentTimestamp()),
-														   PG_GETARG_DATUM(2)));
-
-	look_cxt = AllocSetContextCreate(cxt, "cdc wait for pipeline", ALLOCSET_DEFAULT_SIZES);
+														   PG_GETARG_DATUM(timeout_arg)));
 	while (!done)
 	{
 		MemoryContextReset(look_cxt);
 		MemoryContextSwitchTo(look_cxt);
-		done = look(name, wanted, deadline);
+		done = look(what, deadline);
 		MemoryContextSwitchTo(cxt);
 		if (!done)
 		{
@@ -228,5 +204,49 @@ cdc_wait_for_pipeline(PG_FUNCTION_ARGS)
 		}
 	}
 	SPI_finish();
+}
+
+/* ---- for a pipeline's state ---- */
+
+typedef struct WantedState
+{
+	char	   *name;			/* of the pipeline */
+	CatalogPipelineState state;
+} WantedState;
+
+/* One look: true when the state is reached; throws when it cannot be any more, or deadline has passed. */
+static bool
+look(const void *what, TimestampTz deadline)
+{
+	const WantedState *wanted = what;
+	CatalogPipeline *pipeline = catalog_pipeline_by_name(wanted->name);
+
+	if (pipeline == NULL || !api_may_see(pipeline))
+		api_no_pipeline(wanted->name, NULL);
+	if (is_reached(pipeline, wanted->state))
+	{
+		if (wanted->state == CATALOG_PIPELINE_SNAPSHOT || wanted->state == CATALOG_PIPELINE_STREAMING)
+			warn_of_stopped_tables(pipeline);
+		return true;
+	}
+	check_can_still_reach(pipeline, wanted->state);
+	if (deadline != 0 && GetCurrentTimestamp() >= deadline)
+		throw_timeout(pipeline, wanted->state);
+	return false;
+}
+
+Datum
+cdc_wait_for_pipeline(PG_FUNCTION_ARGS)
+{
+	WantedState wanted;
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("pipeline name and state must not be null")));
+	api_wait_begin(fcinfo, "cdc_wait_for_pipeline");
+	wanted.name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	wanted.state = state_arg(text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	api_wait_until(fcinfo, 2, look, &wanted);
 	PG_RETURN_VOID();
 }

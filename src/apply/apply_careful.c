@@ -28,10 +28,10 @@
 
 #include "access/xact.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/snapmgr.h"
 
 #include "apply/apply_private.h"
+#include "util/util_subtransaction.h"
 
 #define SUSPECTS_MAX 8
 
@@ -101,16 +101,27 @@ apply_is_suspect(const Apply *apply)
 	return false;
 }
 
+typedef struct Guarded
+{
+	Apply	   *apply;
+	ApplyTable *table;
+	const CdcChange *change;
+} Guarded;
+
 /*
  * The target is opened anew inside the subtransaction: what the executor holds
  * of it (pins, scans) goes with the subtransaction, and may not be touched after.
  */
 static void
-apply_in_subtransaction(Apply *apply, ApplyTable *table, const CdcChange *change)
+apply_in_subtransaction(void *arg)
 {
+	const Guarded *guarded = arg;
+	Apply	   *apply = guarded->apply;
+	ApplyTable *table = guarded->table;
+
 	table->row = heap_row_open(table->target, table->def, &apply->types.policies);
 	PushActiveSnapshot(GetTransactionSnapshot());
-	apply_row(apply, table, change);
+	apply_row(apply, table, guarded->change);
 	PopActiveSnapshot();
 	heap_row_close(table->row);
 }
@@ -118,34 +129,15 @@ apply_in_subtransaction(Apply *apply, ApplyTable *table, const CdcChange *change
 void
 apply_guarded(Apply *apply, ApplyTable *table, const CdcChange *change)
 {
-	MemoryContext cxt = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	HeapRow    *volatile row = table->row;
+	HeapRow    *row = table->row;
 	ApplyTableStats before = table->delta;
-	ErrorData  *volatile edata = NULL;
+	Guarded		guarded = {apply, table, change};
+	ErrorData  *edata = util_subtransaction(apply_in_subtransaction, &guarded, true);
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(cxt);
-	PG_TRY();
-	{
-		apply_in_subtransaction(apply, table, change);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(cxt);
-		edata = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		table->delta = before;
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(cxt);
-	CurrentResourceOwner = owner;
 	table->row = row;
-
 	if (edata == NULL)
 		return;
+	table->delta = before;
 	if (!heap_error_is_tables_own(edata->sqlerrcode))
 		ReThrowError(edata);
 	apply_dead_letter(apply, table, change, util_error_info(edata));

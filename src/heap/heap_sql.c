@@ -31,6 +31,7 @@
 
 #include "heap/heap_private.h"
 #include "heap/heap_sql.h"
+#include "util/util_spi.h"
 
 /* Names of the tuplestores in the statements. */
 #define GONE "cdc_gone"
@@ -220,15 +221,6 @@ register_store(const HeapSql *sql, const char *name, Tuplestorestate *store, int
 		elog(ERROR, "SPI_register_relation failed: %s", SPI_result_code_string(rc));
 }
 
-static void
-run(const char *query)
-{
-	int			rc = SPI_execute(query, false, 0);
-
-	if (rc < 0)
-		elog(ERROR, "SPI_execute failed: %s", SPI_result_code_string(rc));
-}
-
 /* Become the role that writes, connect to SPI, and keep the planner to nested loops. */
 static int
 enter(const HeapTarget *target, HeapRoleSwitch *sw)
@@ -264,7 +256,7 @@ heap_sql_end(HeapTarget *target, bool insert_only)
 	if (sql->ngone > 0)
 	{
 		register_store(sql, GONE, sql->gone, sql->ngone);
-		run(delete_statement(target));
+		util_spi_run(delete_statement(target));
 	}
 	if (sql->nrows > 0)
 	{
@@ -272,8 +264,8 @@ heap_sql_end(HeapTarget *target, bool insert_only)
 
 		register_store(sql, ROWS, sql->rows, sql->nrows);
 		if (update != NULL)
-			run(update);
-		run(insert_statement(target));
+			util_spi_run(update);
+		util_spi_run(insert_statement(target));
 	}
 	leave(&sw, level);
 	tuplestore_end(sql->gone);
@@ -298,7 +290,7 @@ heap_sql_exists(HeapTarget *target)
 	appendStringInfo(&query, "SELECT FROM %s t, " GONE " s WHERE ", target_name(target));
 	append_same_key(&query, target);
 	register_store(sql, GONE, sql->gone, 1);
-	run(query.data);
+	util_spi_run(query.data);
 	found = SPI_processed > 0;
 	leave(&sw, level);
 	tuplestore_end(sql->gone);
@@ -314,7 +306,7 @@ heap_sql_has_rows(HeapTarget *target)
 	bool		found;
 	int			level = enter(target, &sw);
 
-	run(psprintf("SELECT FROM %s LIMIT 1", target_name(target)));
+	util_spi_run(psprintf("SELECT FROM %s LIMIT 1", target_name(target)));
 	found = SPI_processed > 0;
 	leave(&sw, level);
 	return found;

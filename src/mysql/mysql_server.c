@@ -122,6 +122,17 @@ without_line_feeds(char *text)
 	return text;
 }
 
+void
+mysql_server_require(const MysqlServerInfo *info, const char *identity, const char *pipeline)
+{
+	if (strcmp(info->identity, identity) != 0)
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_SOURCE_REPLACED),
+				 errmsg("another source server answers for pipeline \"%s\"", pipeline),
+				 errdetail("The pipeline began on server \"%s\"; this one is \"%s\".", identity, info->identity),
+				 errhint("Let the server's address lead to the former server again, or use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+}
+
 /*
  * A consistent snapshot of MariaDB knows the exact log position that it shows,
  * which no SHOW MASTER STATUS before or after it does.

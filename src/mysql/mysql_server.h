@@ -41,6 +41,9 @@ typedef struct MysqlServerInfo
 
 extern MysqlServerInfo *mysql_server_info(MysqlSession *session);
 
+/* Throws CDC_ERRCODE_SOURCE_REPLACED unless it is the server with that identity, on which the pipeline began. */
+extern void mysql_server_require(const MysqlServerInfo *info, const char *identity, const char *pipeline);
+
 /* Where the log ends now. An upper mark only: the log moves before the engine (never a start mark). */
 extern void mysql_server_log_position(MysqlSession *session, const MysqlServerInfo *info, CdcPosition *position);
 

@@ -553,6 +553,40 @@ mysql_session_let_go(MysqlSession *session)
 	session->answer_bytes = 0;
 }
 
+Size
+mysql_row_copy(MemoryContext cxt, const MysqlRow *from, MysqlRow *to)
+{
+	Size		size = (sizeof(char *) + sizeof(uint32)) * from->nfields;
+	uint32	   *lengths;
+	char	   *p;
+
+	for (int i = 0; i < from->nfields; i++)
+	{
+		if (from->values[i] != NULL)
+			size += from->lengths[i] + 1;
+	}
+
+	p = MemoryContextAllocHuge(cxt, size);
+	to->nfields = from->nfields;
+	to->values = (const char **) p;
+	p += sizeof(char *) * from->nfields;
+	to->lengths = lengths = (uint32 *) p;
+	p += sizeof(uint32) * from->nfields;
+	for (int i = 0; i < from->nfields; i++)
+	{
+		to->values[i] = NULL;
+		lengths[i] = from->lengths[i];
+		if (from->values[i] != NULL)
+		{
+			memcpy(p, from->values[i], lengths[i]);
+			p[lengths[i]] = '\0';
+			to->values[i] = p;
+			p += lengths[i] + 1;
+		}
+	}
+	return size;
+}
+
 void
 mysql_session_drain(MysqlSession *session)
 {

@@ -43,7 +43,7 @@ extern MysqlSession *mysql_session_open(const MysqlEndpoint *endpoint);
 /* Never throws; NULL is allowed. */
 extern void mysql_session_close(MysqlSession *session);
 
-/* A row of text values: NULL pointers are SQL NULLs; lives until the next call on the session. */
+/* A row of text values: NULL pointers are SQL NULLs. */
 typedef struct MysqlRow
 {
 	int			nfields;
@@ -54,8 +54,11 @@ typedef struct MysqlRow
 /* Start a query or another statement; throws when the server refuses it (SQLSTATE of ours by the server's number). */
 extern void mysql_session_query(MysqlSession *session, const char *sql);
 
-/* Next row of the query; false at its end. */
+/* Next row of the query, which lives until the next call on the session; false at its end. */
 extern bool mysql_session_fetch(MysqlSession *session, MysqlRow *row);
+
+/* Keep a row, in one piece of memory in cxt; returns its size in bytes. */
+extern Size mysql_row_copy(MemoryContext cxt, const MysqlRow *from, MysqlRow *to);
 
 /* What was read so far is not kept any longer: the bound for one answer counts from here on. */
 extern void mysql_session_let_go(MysqlSession *session);

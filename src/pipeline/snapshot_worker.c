@@ -141,24 +141,6 @@ option_int(const Worker *worker, const char *name)
 	return util_option_int(&catalog_pipeline_options, name, catalog_pipeline_option(worker->pipeline, name));
 }
 
-/* The server that the copy must come from; NULL: the ingest worker has not begun. */
-static char *
-source_identity(const Worker *worker)
-{
-	CatalogPosition *position;
-	MemoryContext old;
-
-	StartTransactionCommand();
-	PushActiveSnapshot(GetTransactionSnapshot());
-	old = MemoryContextSwitchTo(worker->cxt);
-	position = catalog_position_load(worker->pipeline_id, true);
-	MemoryContextSwitchTo(old);
-	PopActiveSnapshot();
-	CommitTransactionCommand();
-	MemoryContextSwitchTo(worker->cxt);
-	return position != NULL ? position->identity : NULL;
-}
-
 static uint32
 read_wishes(const Worker *worker)
 {
@@ -177,12 +159,12 @@ snapshot_run(Worker *worker)
 	SnapshotHooks hooks = {.arg = &snapshot,.publish = publish_table,.throttle = throttle,
 	.hold = hold,.still_held = still_held,.release = release};
 	uint64		max_rows = option_int(worker, "snapshot_chunk_rows");
-	char	   *identity = source_identity(worker);
+	CatalogPosition *position = worker_position(worker);
 	SnapshotCopy *copy;
 	SnapshotIndexer *indexer;
 	uint32		wishes;
 
-	if (identity == NULL)
+	if (position == NULL)
 		return;					/* the ingest worker will ask again */
 
 	/* no chunk waits for more than a second's rows */
@@ -190,7 +172,7 @@ snapshot_run(Worker *worker)
 		max_rows = Min(max_rows, (uint64) snapshot.rate);
 
 	pgstat_report_activity(STATE_RUNNING, psprintf("snapshot of pipeline %s", worker->pipeline->name));
-	copy = snapshot_create(worker->pipeline, worker->endpoint, worker->number, identity, max_rows, &hooks);
+	copy = snapshot_create(worker->pipeline, worker->endpoint, worker->number, position->identity, max_rows, &hooks);
 	indexer = snapshot_index_create(worker->pipeline);
 	for (;;)
 	{

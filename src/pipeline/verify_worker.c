@@ -46,17 +46,9 @@ pin_formats(void)
 static void
 verify_run(Worker *worker)
 {
-	CatalogPosition *position;
+	CatalogPosition *position = worker_position(worker);
 	Verify	   *verify;
-	MemoryContext old;
 
-	StartTransactionCommand();
-	PushActiveSnapshot(GetTransactionSnapshot());
-	old = MemoryContextSwitchTo(worker->cxt);
-	position = catalog_position_load(worker->pipeline_id, true);
-	MemoryContextSwitchTo(old);
-	PopActiveSnapshot();
-	CommitTransactionCommand();
 	if (position == NULL)
 	{
 		/* the ingest worker has not begun yet; the manager starts another one of us a little later */

@@ -92,6 +92,23 @@ worker_register(Oid database, int32 pipeline_id, Oid owner, int place,
 	return RegisterDynamicBackgroundWorker(&worker, handle);
 }
 
+CatalogPosition *
+worker_position(const Worker *worker)
+{
+	CatalogPosition *position;
+	MemoryContext old;
+
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	old = MemoryContextSwitchTo(worker->cxt);
+	position = catalog_position_load(worker->pipeline_id, true);
+	MemoryContextSwitchTo(old);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(worker->cxt);
+	return position;
+}
+
 /*
  * Delays double from half a second to half a minute; what somebody has to mend
  * starts at two seconds. Up to a quarter more, so that many pipelines of one

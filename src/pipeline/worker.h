@@ -63,6 +63,9 @@ extern _Noreturn void worker_main(ShmemWorkerKind kind, WorkerRun run);
  */
 extern void worker_check_interrupts(void);
 
+/* Where the stream is durable, read in a transaction of its own; lives as long as the worker. NULL: it has not begun. */
+extern CatalogPosition *worker_position(const Worker *worker);
+
 /* Say where such a wish is noted. */
 extern void worker_watch_leave(const TimestampTz *at);
 

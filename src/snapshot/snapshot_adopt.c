@@ -29,13 +29,13 @@
 #include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/snapmgr.h"
 
 #include "heap/heap_row.h"
 #include "mysql/mysql_server.h"
 #include "schema/table.h"
 #include "snapshot/snapshot.h"
+#include "util/util_subtransaction.h"
 
 typedef struct Adopt
 {
@@ -178,39 +178,33 @@ take_table(const Adopt *adopt, CatalogTable *table, const CdcTableDef *def)
 	heap_row_close(heap_row_open(relid, def, &adopt->options.policies));
 }
 
+typedef struct TryTable
+{
+	const Adopt *adopt;
+	CatalogTable *table;
+	const CdcTableDef *def;
+} TryTable;
+
+static void
+try_step(void *arg)
+{
+	const TryTable *try = arg;
+
+	take_table(try->adopt, try->table, try->def);
+}
+
 /* The same in a subtransaction; NULL, or why the table is stopped. */
 static UtilErrorInfo *
 try_table(const Adopt *adopt, CatalogTable *table, const CdcTableDef *def)
 {
-	MemoryContext cxt = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	UtilErrorInfo *volatile error = NULL;
+	TryTable	try = {adopt, table, def};
+	ErrorData  *edata = util_subtransaction(try_step, &try, true);
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(cxt);
-	PG_TRY();
-	{
-		take_table(adopt, table, def);
-		ReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(cxt);
-		CurrentResourceOwner = owner;
-	}
-	PG_CATCH();
-	{
-		ErrorData  *edata;
-
-		MemoryContextSwitchTo(cxt);
-		edata = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(cxt);
-		CurrentResourceOwner = owner;
-		if (!heap_error_is_tables_own(edata->sqlerrcode))
-			ReThrowError(edata);
-		error = util_error_info(edata);
-	}
-	PG_END_TRY();
-	return error;
+	if (edata == NULL)
+		return NULL;
+	if (!heap_error_is_tables_own(edata->sqlerrcode))
+		ReThrowError(edata);
+	return util_error_info(edata);
 }
 
 static void

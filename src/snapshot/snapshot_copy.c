@@ -110,13 +110,7 @@ snapshot_open_session(SnapshotCopy *copy)
 	copy->info = mysql_server_info(copy->session);
 	MemoryContextSwitchTo(old);
 
-	if (strcmp(copy->info->identity, copy->identity) != 0)
-		ereport(ERROR,
-				(errcode(CDC_ERRCODE_SOURCE_REPLACED),
-				 errmsg("another source server answers for pipeline \"%s\"", copy->pipeline_name),
-				 errdetail("The pipeline began on server \"%s\"; this one is \"%s\".",
-						   copy->identity, copy->info->identity),
-				 errhint("Let the server's address lead to the former server again, or use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+	mysql_server_require(copy->info, copy->identity, copy->pipeline_name);
 }
 
 void

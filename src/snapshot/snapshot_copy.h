@@ -54,19 +54,12 @@ typedef struct CopyChunk
 	ChunkKey   *upper;			/* NULL: to the end */
 } CopyChunk;
 
-/* One row in memory: lengths of its values, then the values with a NUL after each. */
-typedef struct PageRow
-{
-	const char **values;		/* NULL: SQL NULL */
-	uint32	   *lengths;
-} PageRow;
-
 /* The rows of a chunk, all of them. */
 typedef struct CopyPage
 {
 	MemoryContext cxt;
 	CopyChunk  *chunk;
-	PageRow    *rows;
+	MysqlRow   *rows;
 	int64		nrows;
 	int64		allocated;
 	int64		bytes;

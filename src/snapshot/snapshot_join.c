@@ -170,13 +170,7 @@ ask_source(SnapshotPrepare *p, const MysqlEndpoint *endpoint, const CatalogPosit
 
 	list_sort(in_turn, compare_put_off);
 	p->info = mysql_server_info(session);
-	if (strcmp(p->info->identity, durable->identity) != 0)
-		ereport(ERROR,
-				(errcode(CDC_ERRCODE_SOURCE_REPLACED),
-				 errmsg("another source server answers for pipeline \"%s\"", p->pipeline->name),
-				 errdetail("The pipeline began on server \"%s\"; this one is \"%s\".",
-						   durable->identity, p->info->identity),
-				 errhint("Let the server's address lead to the former server again, or use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+	mysql_server_require(p->info, durable->identity, p->pipeline->name);
 	foreach(lc, in_turn)
 	{
 		const CatalogTable *table = lfirst(lc);

@@ -31,11 +31,12 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/snapmgr.h"
 
 #include "heap/heap_row.h"
 #include "snapshot/snapshot_private.h"
+#include "util/util_spi.h"
+#include "util/util_subtransaction.h"
 #include "util/util_wait.h"
 
 /* How long the start waits for XA transactions that were prepared before it, and how often it looks. */
@@ -266,15 +267,6 @@ snapshot_await_prepared(MysqlSession *session)
 
 /* -------------------------------------------------------------------- targets */
 
-static void
-run(const char *sql)
-{
-	int			rc = SPI_execute(sql, false, 0);
-
-	if (rc < 0)
-		elog(ERROR, "SPI_execute failed: %s", SPI_result_code_string(rc));
-}
-
 void
 snapshot_make_target(const SnapshotPrepare *p, SnapshotCandidate *c)
 {
@@ -298,11 +290,11 @@ snapshot_make_target(const SnapshotPrepare *p, SnapshotCandidate *c)
 		SPI_connect();
 		if (!OidIsValid(namespace))
 		{
-			run(psprintf("CREATE SCHEMA %s", quote_identifier(table->target_schema)));
+			util_spi_run(psprintf("CREATE SCHEMA %s", quote_identifier(table->target_schema)));
 			namespace = get_namespace_oid(table->target_schema, false);
 		}
 		foreach(lc, statements)
-			run(lfirst(lc));
+			util_spi_run(lfirst(lc));
 		SPI_finish();
 		MemoryContextSwitchTo(cxt);
 
@@ -362,39 +354,34 @@ snapshot_refuse_early(const SnapshotPrepare *p, const SnapshotCandidate *c, List
 	return NULL;
 }
 
+typedef struct TryTarget
+{
+	const SnapshotPrepare *prepare;
+	SnapshotCandidate *candidate;
+	SnapshotTargetStep step;
+} TryTarget;
+
+static void
+try_step(void *arg)
+{
+	const TryTarget *try = arg;
+
+	try->step(try->prepare, try->candidate);
+}
+
 void
 snapshot_try_target(const SnapshotPrepare *p, SnapshotCandidate *c, SnapshotTargetStep step)
 {
-	MemoryContext cxt = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
+	TryTarget	try = {p, c, step};
+	ErrorData  *edata = util_subtransaction(try_step, &try, true);
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(cxt);
-	PG_TRY();
-	{
-		step(p, c);
-		ReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(cxt);
-		CurrentResourceOwner = owner;
-	}
-	PG_CATCH();
-	{
-		ErrorData  *edata;
-
-		MemoryContextSwitchTo(cxt);
-		edata = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(cxt);
-		CurrentResourceOwner = owner;
-
-		if (!heap_error_is_tables_own(edata->sqlerrcode))
-			ReThrowError(edata);
-		c->error = util_error_info(edata);
-		c->table.target = InvalidOid;
-		FreeErrorData(edata);
-	}
-	PG_END_TRY();
+	if (edata == NULL)
+		return;
+	if (!heap_error_is_tables_own(edata->sqlerrcode))
+		ReThrowError(edata);
+	c->error = util_error_info(edata);
+	c->table.target = InvalidOid;
+	FreeErrorData(edata);
 }
 
 /* Targets that tables of other pipelines write to: List of CatalogTable. */

@@ -58,7 +58,7 @@ make_page(SnapshotCopy *copy, CopyChunk *chunk)
 	page->cxt = cxt;
 	page->chunk = chunk;
 	page->allocated = PAGE_FIRST_ROWS;
-	page->rows = MemoryContextAlloc(cxt, sizeof(PageRow) * page->allocated);
+	page->rows = MemoryContextAlloc(cxt, sizeof(MysqlRow) * page->allocated);
 	return page;
 }
 
@@ -75,41 +75,12 @@ snapshot_page_free(CopyPage *page)
 static void
 keep_row(CopyPage *page, const MysqlRow *row)
 {
-	Size		size = (sizeof(char *) + sizeof(uint32)) * row->nfields;
-	PageRow    *to;
-	char	   *p;
-
 	if (page->nrows == page->allocated)
 	{
 		page->allocated *= 2;
-		page->rows = repalloc_huge(page->rows, sizeof(PageRow) * page->allocated);
+		page->rows = repalloc_huge(page->rows, sizeof(MysqlRow) * page->allocated);
 	}
-	to = &page->rows[page->nrows++];
-
-	for (int i = 0; i < row->nfields; i++)
-	{
-		if (row->values[i] != NULL)
-			size += row->lengths[i] + 1;
-	}
-
-	p = MemoryContextAllocHuge(page->cxt, size);
-	to->values = (const char **) p;
-	p += sizeof(char *) * row->nfields;
-	to->lengths = (uint32 *) p;
-	p += sizeof(uint32) * row->nfields;
-	for (int i = 0; i < row->nfields; i++)
-	{
-		to->values[i] = NULL;
-		to->lengths[i] = row->lengths[i];
-		if (row->values[i] != NULL)
-		{
-			memcpy(p, row->values[i], row->lengths[i]);
-			p[row->lengths[i]] = '\0';
-			to->values[i] = p;
-			p += row->lengths[i] + 1;
-		}
-	}
-	page->bytes += size;
+	page->bytes += mysql_row_copy(page->cxt, row, &page->rows[page->nrows++]);
 }
 
 /* Fill the page with what comes; true when the answer is at its end. */
@@ -174,7 +145,7 @@ read_page(SnapshotCopy *copy)
 		copy->reading = NULL;
 	else
 	{
-		const PageRow *last = &page->rows[page->nrows - 1];
+		const MysqlRow *last = &page->rows[page->nrows - 1];
 
 		for (int i = 0; i < table->nkey; i++)
 		{

@@ -24,6 +24,7 @@
 
 #include "snapshot/snapshot.h"
 #include "snapshot/snapshot_start.h"
+#include "util/util_spi.h"
 
 /* Place of an option's value in a list of words; catalog_options.c has let no other pass. */
 static int
@@ -86,15 +87,6 @@ snapshot_start_missing(const SnapshotStart *start, const CatalogTable *table)
 }
 
 static void
-run(const char *sql)
-{
-	int			rc = SPI_execute(sql, false, 0);
-
-	if (rc < 0)
-		elog(ERROR, "SPI_execute failed: %s", SPI_result_code_string(rc));
-}
-
-static void
 truncate_target(const char *name, Oid relid, const CdcTableDef *def, const SchemaPolicies *policies)
 {
 	HeapRow    *row = heap_row_open(relid, def, policies);	/* checks kind, rights and columns */
@@ -112,7 +104,7 @@ truncate_target(const char *name, Oid relid, const CdcTableDef *def, const Schem
 		SetUserIdAndSecContext(write_as, sec_context | SECURITY_RESTRICTED_OPERATION);
 	guc_level = NewGUCNestLevel();
 	SPI_connect();
-	run(psprintf("TRUNCATE %s%s", with_parts ? "" : "ONLY ", name));
+	util_spi_run(psprintf("TRUNCATE %s%s", with_parts ? "" : "ONLY ", name));
 	SPI_finish();
 	/* not reached after an error: ending the subtransaction restores both */
 	AtEOXact_GUC(false, guc_level);
@@ -127,7 +119,7 @@ drop_target(const CatalogTable *table, const char *name)
 	PG_TRY();
 	{
 		SPI_connect();
-		run(psprintf("DROP TABLE %s", name));
+		util_spi_run(psprintf("DROP TABLE %s", name));
 		SPI_finish();
 	}
 	PG_CATCH();

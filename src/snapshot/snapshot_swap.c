@@ -56,20 +56,12 @@
 #include "compat/pg_compat.h"
 #include "heap/heap_row.h"
 #include "snapshot/snapshot_private.h"
+#include "util/util_spi.h"
 
 /* How long the swap waits for others to leave the table. */
 #define SWAP_LOCK_TIMEOUT "200"
 
 /* ------------------------------------------------------------ making the shadow */
-
-static void
-run(const char *sql)
-{
-	int			rc = SPI_execute(sql, false, 0);
-
-	if (rc < 0)
-		elog(ERROR, "SPI_execute failed: %s", SPI_result_code_string(rc));
-}
 
 /* What would not happen to rows that come by way of a shadow: row triggers that fire, and a partition's bounds. */
 static void
@@ -137,9 +129,9 @@ replace_identity(Relation rel, Oid shadow, const char *shadow_name, const char *
 		((Form_pg_attribute) GETSTRUCT(tuple))->attidentity = '\0';
 		CatalogTupleUpdate(attributes, &tuple->t_self, tuple);
 		CommandCounterIncrement();
-		run(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT nextval(pg_get_serial_sequence(%s, %s)::regclass)",
-					 shadow_name, quote_identifier(NameStr(att->attname)),
-					 quote_literal_cstr(table_name), quote_literal_cstr(NameStr(att->attname))));
+		util_spi_run(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT nextval(pg_get_serial_sequence(%s, %s)::regclass)",
+							  shadow_name, quote_identifier(NameStr(att->attname)),
+							  quote_literal_cstr(table_name), quote_literal_cstr(NameStr(att->attname))));
 	}
 	table_close(attributes, RowExclusiveLock);
 }
@@ -151,15 +143,15 @@ copy_checks(Oid relid, const char *shadow_name)
 	List	   *statements = NIL;
 	ListCell   *lc;
 
-	run(psprintf("SELECT pg_catalog.quote_ident(conname), pg_catalog.pg_get_constraintdef(oid) "
-				 "FROM pg_catalog.pg_constraint WHERE conrelid = %u AND contype = 'c' ORDER BY conname", relid));
+	util_spi_run(psprintf("SELECT pg_catalog.quote_ident(conname), pg_catalog.pg_get_constraintdef(oid) "
+						  "FROM pg_catalog.pg_constraint WHERE conrelid = %u AND contype = 'c' ORDER BY conname", relid));
 	for (uint64 i = 0; i < SPI_processed; i++)
 		statements = lappend(statements,
 							 psprintf("ALTER TABLE %s ADD CONSTRAINT %s %s", shadow_name,
 									  SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1),
 									  SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 2)));
 	foreach(lc, statements)
-		run(lfirst(lc));
+		util_spi_run(lfirst(lc));
 	MemoryContextSwitchTo(cxt);
 }
 
@@ -233,8 +225,8 @@ snapshot_make_shadow(const SnapshotPrepare *p, SnapshotCandidate *c)
 	replace_identity(rel, shadow, shadow_name, table_name);
 	copy_checks(relid, shadow_name);
 	if (rel->rd_rel->relowner != me)
-		run(psprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %s", shadow_name,
-					 quote_identifier(GetUserNameFromId(me, false))));
+		util_spi_run(psprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %s", shadow_name,
+							  quote_identifier(GetUserNameFromId(me, false))));
 	SPI_finish();
 	make_key(rel, shadow);
 
@@ -342,10 +334,10 @@ find_blockers(Oid relid)
 	char	   *pids = NULL;
 
 	SPI_connect();
-	run(psprintf("SELECT pg_catalog.string_agg(DISTINCT pid::text, ', ') FROM pg_catalog.pg_locks "
-				 "WHERE locktype = 'relation' AND relation = %u AND granted AND pid <> pg_catalog.pg_backend_pid() "
-				 "AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())",
-				 relid));
+	util_spi_run(psprintf("SELECT pg_catalog.string_agg(DISTINCT pid::text, ', ') FROM pg_catalog.pg_locks "
+						  "WHERE locktype = 'relation' AND relation = %u AND granted AND pid <> pg_catalog.pg_backend_pid() "
+						  "AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())",
+						  relid));
 	if (SPI_processed == 1)
 		pids = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 	if (pids != NULL)

@@ -27,15 +27,9 @@
 
 /* ---- rows of the source, as text (verify_source.c) ---- */
 
-typedef struct VerifyRow
-{
-	const char **values;		/* all columns, then the key's values for paging; NULL: SQL NULL */
-	uint32	   *lengths;
-} VerifyRow;
-
 typedef struct VerifyPage
 {
-	VerifyRow  *rows;
+	MysqlRow   *rows;			/* all columns, then the key's values for paging */
 	int			nrows;
 	int64		bytes;
 	bool		is_last;		/* nothing behind it */
@@ -77,7 +71,7 @@ typedef struct VerifySuspect
 /* A row that the source gave for one of the suspects first .. end - 1. */
 typedef struct VerifyAnswer
 {
-	VerifyRow	row;
+	MysqlRow	row;
 	int			first;
 	int			end;
 } VerifyAnswer;
@@ -174,7 +168,7 @@ extern bool verify_source_skip(Verify *verify);
 
 /* Read the rows of the suspects that are not settled into work->round_rows, as far as memory allows. */
 extern void verify_source_suspects(Verify *verify);
-extern uint64 verify_source_row_hash(const VerifyWork *work, const VerifyRow *row);	/* never 0 */
+extern uint64 verify_source_row_hash(const VerifyWork *work, const MysqlRow *row);	/* never 0 */
 
 extern int64 verify_source_count(Verify *verify);
 
@@ -182,7 +176,7 @@ extern int64 verify_source_count(Verify *verify);
 extern bool verify_source_shows(Verify *verify, const CatalogPosition *applied);
 
 /* "`a` = 1 AND `b` = 2" for the key values at the end of a row. */
-extern char *verify_source_condition(const Verify *verify, const VerifyRow *row);
+extern char *verify_source_condition(const Verify *verify, const MysqlRow *row);
 
 /* ---- verify_target.c ---- */
 
@@ -227,7 +221,7 @@ extern List *verify_target_open_leaves(Relation rel);
 extern void verify_target_show(VerifyTarget *target, VerifyLeaf *leaf);
 
 /* Turn a row of the source into values, in the current context. */
-extern void verify_target_take(Verify *verify, VerifyTarget *target, const VerifyRow *row);
+extern void verify_target_take(Verify *verify, VerifyTarget *target, const MysqlRow *row);
 
 /* Find the row with that key (index order), resp. with the key of the taken row, by the active snapshot. */
 extern bool verify_target_find(VerifyTarget *target, const Datum *key);
@@ -276,7 +270,7 @@ extern void verify_keys_destroy(VerifyKeys *keys);
 /* ---- verify_settle.c ---- */
 
 /* Note a row that differs. row: the source's; NULL when the row in target's slot came from a scan. */
-extern void verify_suspect_add(Verify *verify, VerifyTarget *target, const VerifyRow *row);
+extern void verify_suspect_add(Verify *verify, VerifyTarget *target, const MysqlRow *row);
 
 /* Are there so many that they have to be settled before more are looked for? */
 extern bool verify_suspects_full(const VerifyWork *work);

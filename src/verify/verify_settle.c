@@ -67,7 +67,7 @@
 #define NAP_MS 25
 
 void
-verify_suspect_add(Verify *verify, VerifyTarget *target, const VerifyRow *row)
+verify_suspect_add(Verify *verify, VerifyTarget *target, const MysqlRow *row)
 {
 	VerifyWork *work = verify->work;
 	MemoryContext old = MemoryContextSwitchTo(work->suspect_cxt);
@@ -158,7 +158,7 @@ report(Verify *verify, VerifyTarget *target, const VerifySuspect *suspect, const
  * one that was taken into target->values; row is its text.
  */
 static void
-judge(Verify *verify, VerifyTarget *target, VerifySuspect *suspect, const VerifyRow *row)
+judge(Verify *verify, VerifyTarget *target, VerifySuspect *suspect, const MysqlRow *row)
 {
 	VerifyWork *work = verify->work;
 	CatalogVerifyTable *result = &work->result;

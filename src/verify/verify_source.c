@@ -43,46 +43,7 @@ verify_source_open(Verify *verify)
 	verify->info = mysql_server_info(verify->session);
 	MemoryContextSwitchTo(old);
 
-	if (strcmp(verify->info->identity, verify->identity) != 0)
-		ereport(ERROR,
-				(errcode(CDC_ERRCODE_SOURCE_REPLACED),
-				 errmsg("another source server answers for pipeline \"%s\"", verify->pipeline_name),
-				 errdetail("The pipeline began on server \"%s\"; this one is \"%s\".",
-						   verify->identity, verify->info->identity),
-				 errhint("Let the server's address lead to the former server again, or use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
-}
-
-/* Copy a row of the session's into cxt; returns its size. */
-static Size
-keep_row(MemoryContext cxt, const MysqlRow *row, VerifyRow *to)
-{
-	Size		size = (sizeof(char *) + sizeof(uint32)) * row->nfields;
-	char	   *p;
-
-	for (int i = 0; i < row->nfields; i++)
-	{
-		if (row->values[i] != NULL)
-			size += row->lengths[i] + 1;
-	}
-
-	p = MemoryContextAllocHuge(cxt, size);
-	to->values = (const char **) p;
-	p += sizeof(char *) * row->nfields;
-	to->lengths = (uint32 *) p;
-	p += sizeof(uint32) * row->nfields;
-	for (int i = 0; i < row->nfields; i++)
-	{
-		to->values[i] = NULL;
-		to->lengths[i] = row->lengths[i];
-		if (row->values[i] != NULL)
-		{
-			memcpy(p, row->values[i], row->lengths[i]);
-			p[row->lengths[i]] = '\0';
-			to->values[i] = p;
-			p += row->lengths[i] + 1;
-		}
-	}
-	return size;
+	mysql_server_require(verify->info, verify->identity, verify->pipeline_name);
 }
 
 /* Every answer to a query for rows has as many fields as we asked for. */
@@ -134,7 +95,7 @@ verify_source_page(Verify *verify)
 	bool		cut = false;
 	MysqlRow	row;
 
-	page->rows = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(VerifyRow) * work->limit);
+	page->rows = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(MysqlRow) * work->limit);
 	mysql_session_query(verify->session,
 						chunk_range_query(work->def, work->key, work->nkey, verify->info->flavor,
 										  work->after, NULL, work->limit));
@@ -146,7 +107,7 @@ verify_source_page(Verify *verify)
 					(errcode(ERRCODE_PROTOCOL_VIOLATION),
 					 errmsg("the source sent more rows of table \"%s.%s\" than were asked for",
 							work->def->schema, work->def->name)));
-		page->bytes += keep_row(CurrentMemoryContext, &row, &page->rows[page->nrows++]);
+		page->bytes += mysql_row_copy(CurrentMemoryContext, &row, &page->rows[page->nrows++]);
 		if (page->bytes >= PAGE_MAX_BYTES && (uint64) page->nrows < work->limit)
 		{
 			cut = true;
@@ -161,7 +122,7 @@ verify_source_page(Verify *verify)
 	page->is_last = !cut && (uint64) page->nrows < work->limit;
 	if (page->nrows > 0)
 	{
-		const VerifyRow *last = &page->rows[page->nrows - 1];
+		const MysqlRow *last = &page->rows[page->nrows - 1];
 
 		move_on(work, &last->values[work->def->ncolumns], &last->lengths[work->def->ncolumns]);
 	}
@@ -193,7 +154,7 @@ verify_source_skip(Verify *verify)
 }
 
 char *
-verify_source_condition(const Verify *verify, const VerifyRow *row)
+verify_source_condition(const Verify *verify, const MysqlRow *row)
 {
 	const VerifyWork *work = verify->work;
 	StringInfoData sql;
@@ -212,7 +173,7 @@ verify_source_condition(const Verify *verify, const VerifyRow *row)
 }
 
 uint64
-verify_source_row_hash(const VerifyWork *work, const VerifyRow *row)
+verify_source_row_hash(const VerifyWork *work, const MysqlRow *row)
 {
 	uint64		hash = 1;
 
@@ -238,7 +199,7 @@ keep_answer(VerifyWork *work, const MysqlRow *row, int first, int end)
 	answer = &work->answers[work->nanswers++];
 	answer->first = first;
 	answer->end = end;
-	return keep_row(work->round_cxt, row, &answer->row);
+	return mysql_row_copy(work->round_cxt, row, &answer->row);
 }
 
 /* The SELECT for up to SUSPECTS_PER_QUERY suspects from *next on, which moves behind them; NULL when none is left. */

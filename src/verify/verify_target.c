@@ -238,7 +238,7 @@ verify_target_close(VerifyTarget *target)
 }
 
 void
-verify_target_take(Verify *verify, VerifyTarget *target, const VerifyRow *row)
+verify_target_take(Verify *verify, VerifyTarget *target, const MysqlRow *row)
 {
 	const CdcTableDef *def = verify->work->def;
 
