@@ -715,7 +715,8 @@ static CdcSourceResult
 source_mysql_next(CdcSource *base, int timeout_ms, CdcEvent *event)
 {
 	SourceMysql *source = (SourceMysql *) base;
-	TimestampTz started = 0;
+	TimestampTz started = timeout_ms > 0 ? GetCurrentTimestamp() : 0;
+	int			wait_ms = timeout_ms;
 	int			silent = 0;
 
 	Assert(source->reader != NULL);
@@ -746,15 +747,18 @@ source_mysql_next(CdcSource *base, int timeout_ms, CdcEvent *event)
 		if (status != CDC_END)
 			throw_undecodable(source);
 
-		/* a long run of unwanted events must not keep the caller for longer than it said */
-		if (++silent % SILENT_EVENTS == 0)
+		/* neither heartbeats nor a long run of unwanted events may keep the caller for longer than it said */
+		if (++silent % SILENT_EVENTS == 0 || (timeout_ms > 0 && silent > 1))
 		{
+			TimestampTz now = GetCurrentTimestamp();
+
 			if (started == 0)
-				started = GetCurrentTimestamp();
-			else if (TimestampDifferenceExceeds(started, GetCurrentTimestamp(), timeout_ms))
+				started = now;
+			wait_ms = timeout_ms - (int) TimestampDifferenceMilliseconds(started, now);
+			if (wait_ms < 0 || (wait_ms == 0 && timeout_ms > 0))
 				return CDC_SOURCE_TIMEOUT;
 		}
-		if (next_packet(source, timeout_ms, &data, &len, &packet, event))
+		if (next_packet(source, wait_ms, &data, &len, &packet, event))
 			return CDC_SOURCE_EVENT;
 		if (packet == MYSQL_PACKET_TIMEOUT)
 			return CDC_SOURCE_TIMEOUT;

@@ -63,7 +63,6 @@ for my $round (1 .. 4)
 
 my @workers = workers();
 ok(scalar @workers, 'workers still copy') and $postgres->kill9_process($workers[ rand @workers ]);
-poll_until(sub { return $postgres->accepts_connections }, 120) or die "PostgreSQL did not come back\n";
 $pipeline->wait_for_tables;
 $source->stop_writers;
 $pipeline->wait_for_state('streaming')->wait_for_catchup;

@@ -37,7 +37,7 @@ sub close_gate
 	$postgres->poll(q{select count(*) from pg_locks where relation = 'shop.gate'::regclass and not granted}, '1') or die 'the stream does not wait';
 }
 sub open_gate { print $gate "commit;\n"; close($gate); }
-sub page_is_read { my ($table) = @_; return poll_until(sub { $source->query_value("select count(*) from mysql.general_log where argument like 'SELECT%from `shop`.`$table`%order by%limit%' and argument like '%`u`%' and argument not like '%general_log%'") > 0 }, 60); }
+sub page_is_read { my ($table) = @_; return poll_until(sub { $source->query_value("select count(*) from mysql.general_log where argument like 'SELECT%FROM `shop`.`$table`%ORDER BY%LIMIT%' and argument like '%`u`%' and argument not like '%general_log%'") > 0 }, 60); }
 
 my $began = sub {
 	$source->sql('truncate mysql.general_log');

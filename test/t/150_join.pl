@@ -52,11 +52,7 @@ for my $round (1 .. 3)
 		poll_until(sub { return 0 }, rand(0.4));
 		my $kind = (qw(ingest snapshot))[ rand 2 ];
 		my ($status, $pid) = $postgres->try_psql("select pid from pg_stat_activity where backend_type = 'cdc_bridge $kind worker' limit 1");
-		if ($round > 1 && $pid)
-		{
-			$postgres->kill9_process($pid);
-			$postgres->poll("select count(*) from pg_stat_activity where pid = $pid", '0', 60) or die "PostgreSQL did not come back\n";
-		}
+		$postgres->kill9_process($pid) if $round > 1 && $pid;
 		note("round $round: added @some" . ($round > 1 && $pid ? ", killed a $kind worker" : ''));
 	}
 	$pipeline->wait_for_tables;

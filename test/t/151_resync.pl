@@ -185,9 +185,8 @@ for my $what (qw(ingest snapshot postmaster))
 	if ($what eq 'postmaster') { $postgres->kill9; $postgres->start; }
 	else
 	{
-		my $worker = $postgres->psql("select pid from pg_stat_activity where backend_type = 'cdc_bridge $what worker'");
-		$postgres->kill9_process($_) for split(/\n/, $worker);
-		$postgres->poll("select count(*) from pg_stat_activity where pid in (" . join(q(,), split(/\n/, $worker)) . ")", q(0), 60) if $worker;
+		my @workers = split(/\n/, $postgres->psql("select pid from pg_stat_activity where backend_type = 'cdc_bridge $what worker'"));
+		$postgres->kill9_process(@workers) if @workers;
 	}
 	let_go($holder);    # it went with the crash
 	$source->sql("update shop.big set n = n + 1000 where id % 97 = 0", 'delete from shop.big where id % 1013 = 0');

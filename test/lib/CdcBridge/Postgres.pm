@@ -139,12 +139,16 @@ sub kill9
 	return $self;
 }
 
-# kill -9 of one server process: the postmaster then restarts all of them.
+# kill -9 of server processes: the postmaster then restarts all of them. Returns when it has, so that no later question is
+# answered from before the crash.
 sub kill9_process
 {
-	my ($self, $pid) = @_;
-	die "not a process id: $pid\n" unless $pid =~ /^\d+$/;
-	kill('KILL', $pid);
+	my ($self, @pids) = @_;
+	my ($bad) = grep { !/^\d+$/ } @pids;
+	die "not a process id: $bad\n" if defined $bad;
+	kill('KILL', @pids);
+	$self->poll('select count(*) from pg_stat_activity where pid in (' . join(', ', @pids) . ')', '0', 120)
+	  or die "PostgreSQL did not come back\n" . $self->log_tail;
 	return $self;
 }
 
