@@ -1,6 +1,5 @@
 # The oracle of the other tests, CdcBridge::Rows, against a mirror filled by hand: it must take equal rows for equal,
 # however they are spelled, and find every kind of difference. Needs no extension.
-# cells: mariadb-15 mysql-18
 
 use strict;
 use warnings;

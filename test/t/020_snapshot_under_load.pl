@@ -1,5 +1,6 @@
 # A snapshot while 8 processes write (random inserts, updates, deletes, changes of keys, rollbacks, on small hot tables and on
 # the shop) ends equal to the source. Nothing on the source is locked meanwhile.
+# cells: mariadb-15 mariadb-18 mysql-15 mysql-18
 
 use strict;
 use warnings;

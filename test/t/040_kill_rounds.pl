@@ -2,6 +2,7 @@
 # the postmaster, or the source. Every third round begins with a fresh snapshot, the others stream. After each round the pipeline
 # comes back by itself, catches up, and both sides are equal: nothing lost, nothing doubled.
 # CDC_TEST_ROUNDS (default 20) and CDC_SEED choose; the seed is printed.
+# cells: mariadb-15 mariadb-18 mysql-15 mysql-18
 
 use strict;
 use warnings;

@@ -1,5 +1,6 @@
 # Every type with its everyday and its odd values: one table for each group, each row once before the start (snapshot) and once
 # after it (stream). The mirror equals the source, and what came by the snapshot equals what came by the stream.
+# cells: mariadb-15 mariadb-18 mysql-15 mysql-18
 
 use strict;
 use warnings;

@@ -1,6 +1,5 @@
 # An error that comes at COMMIT, from a deferred trigger of a target table, belongs to no table in particular: the pipeline says
 # so and does not go round in silence. When the cause is mended it goes on, with nothing lost.
-# cells: mariadb-15 mysql-18
 
 use strict;
 use warnings;

@@ -1,6 +1,5 @@
 # Values that have no form here: each policy gives the same in the snapshot, an insert and an update, counted; columns of the key
 # have none; without a policy the table stops.
-# cells: mariadb-15 mysql-18
 
 use strict;
 use warnings;

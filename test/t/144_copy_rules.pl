@@ -1,4 +1,3 @@
-# cells: mariadb-15 mysql-18
 # Rules of the hand-over that a random test meets too seldom, each arranged: a page of rows lies read in a worker's memory (it waits for
 # max_rows_per_second) while the stream brings what must keep the page from bringing back old rows.
 

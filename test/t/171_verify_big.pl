@@ -1,6 +1,5 @@
 # A large table under load, with planted differences of each kind: each is found with its column, nothing else is, although the
 # worker that compares is terminated once and killed once on the way. CDC_VERIFY_ROWS (default 50,000; long tests: 1,000,000).
-# cells: mariadb-15 mysql-18
 
 use strict;
 use warnings;

@@ -1,5 +1,4 @@
 # cdc_verify() of partitioned targets, at any depth, with a leaf whose columns stand in another order.
-# cells: mariadb-15 mysql-18
 
 use strict;
 use warnings;

@@ -1,4 +1,3 @@
-# cells: mariadb-15 mysql-18
 # Targets that only SQL can write to: foreign tables (here of another database, by postgres_fdw), partitioned tables with foreign
 # leaves, views. They are kept equal in snapshot and stream, also when a worker is killed, and repeating a batch changes nothing.
 
