@@ -131,6 +131,8 @@ CREATE TABLE cdc_bridge.snapshot_chunk
 	worker integer NOT NULL,
 	rows bigint NOT NULL,
 	bytes bigint NOT NULL,
+	-- How many chunks a row in state 'done' stands for: neighbours become one row.
+	chunks integer NOT NULL,
 	CONSTRAINT snapshot_chunk_pkey PRIMARY KEY (pipeline_id, table_id, generation, chunk_no)
 );
 CREATE INDEX snapshot_chunk_state_idx ON cdc_bridge.snapshot_chunk (pipeline_id, table_id, generation, state);

@@ -295,6 +295,7 @@ typedef struct CatalogChunk
 	int32		worker;			/* number of the snapshot worker whose it is, or was */
 	int64		rows;			/* rows read */
 	int64		bytes;
+	int32		chunks;			/* how many done ones it stands for */
 } CatalogChunk;
 
 extern void catalog_chunk_insert(const CatalogChunk *chunk);
@@ -307,8 +308,8 @@ extern CatalogChunk *catalog_chunk_by_no(int32 pipeline_id, int32 table_id, int3
 /* Highest number in use; -1 when nothing is planned yet. */
 extern int32 catalog_chunk_last_no(int32 pipeline_id, int32 table_id, int32 generation);
 
-/* Open chunks, List of CatalogChunk. */
-extern List *catalog_chunk_list_open(int32 pipeline_id, int32 table_id, int32 generation);
+/* Chunks in a state, List of CatalogChunk. */
+extern List *catalog_chunk_list(int32 pipeline_id, int32 table_id, int32 generation, CatalogChunkState state);
 
 /* How many are done, and the sum of their rows. */
 extern void catalog_chunk_sum(int32 pipeline_id, int32 table_id, int32 generation, int32 *chunks, int64 *rows);

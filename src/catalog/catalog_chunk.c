@@ -6,9 +6,8 @@
  * NOTES
  *	  The rows of a table are its plan: chunks that are done or open, and the
  *	  rest, which is not cut yet. Together they are always all of the table's keys,
- *	  and none twice. Open chunks are found by an index of their own, so that a
- *	  worker never reads the plan as a whole; only the views and the end of a copy
- *	  do.
+ *	  and none twice. They are few, however large the table is: see
+ *	  snapshot_fold.c. Chunks of a state are found by an index of their own.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -80,6 +79,7 @@ fill(const CatalogChunk *chunk, Datum *values, bool *nulls)
 	values[Anum_snapshot_chunk_worker - 1] = Int32GetDatum(chunk->worker);
 	values[Anum_snapshot_chunk_rows - 1] = Int64GetDatum(chunk->rows);
 	values[Anum_snapshot_chunk_bytes - 1] = Int64GetDatum(chunk->bytes);
+	values[Anum_snapshot_chunk_chunks - 1] = Int32GetDatum(chunk->chunks);
 }
 
 static CatalogChunk *
@@ -101,6 +101,7 @@ chunk_from_tuple(HeapTuple tuple, TupleDesc desc)
 	chunk->worker = catalog_get_int32(tuple, desc, Anum_snapshot_chunk_worker);
 	chunk->rows = catalog_get_int64(tuple, desc, Anum_snapshot_chunk_rows);
 	chunk->bytes = catalog_get_int64(tuple, desc, Anum_snapshot_chunk_bytes);
+	chunk->chunks = catalog_get_int32(tuple, desc, Anum_snapshot_chunk_chunks);
 	return chunk;
 }
 
@@ -182,7 +183,7 @@ catalog_chunk_last_no(int32 pipeline_id, int32 table_id, int32 generation)
 }
 
 List *
-catalog_chunk_list_open(int32 pipeline_id, int32 table_id, int32 generation)
+catalog_chunk_list(int32 pipeline_id, int32 table_id, int32 generation, CatalogChunkState state)
 {
 	ScanKeyData keys[4];
 	CatalogScan scan;
@@ -196,7 +197,7 @@ catalog_chunk_list_open(int32 pipeline_id, int32 table_id, int32 generation)
 	ScanKeyInit(&keys[2], Anum_snapshot_chunk_generation, BTEqualStrategyNumber, F_INT4EQ,
 				Int32GetDatum(generation));
 	ScanKeyInit(&keys[3], Anum_snapshot_chunk_state, BTEqualStrategyNumber, F_TEXTEQ,
-				CStringGetTextDatum(state_names[CATALOG_CHUNK_OPEN]));
+				CStringGetTextDatum(state_names[state]));
 	catalog_scan_begin_keys(&scan, CATALOG_REL_SNAPSHOT_CHUNK, AccessShareLock, "snapshot_chunk_state_idx",
 							lengthof(keys), keys);
 	while (HeapTupleIsValid(tuple = catalog_scan_next(&scan)))
@@ -222,7 +223,7 @@ catalog_chunk_sum(int32 pipeline_id, int32 table_id, int32 generation, int32 *ch
 		CHECK_FOR_INTERRUPTS();
 		if (get_state(tuple, desc, Anum_snapshot_chunk_state) == CATALOG_CHUNK_DONE)
 		{
-			(*chunks)++;
+			*chunks += catalog_get_int32(tuple, desc, Anum_snapshot_chunk_chunks);
 			*rows += catalog_get_int64(tuple, desc, Anum_snapshot_chunk_rows);
 		}
 	}

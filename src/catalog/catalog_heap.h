@@ -141,7 +141,8 @@ enum
 	Anum_snapshot_chunk_worker,
 	Anum_snapshot_chunk_rows,
 	Anum_snapshot_chunk_bytes,
-	Natts_snapshot_chunk = Anum_snapshot_chunk_bytes
+	Anum_snapshot_chunk_chunks,
+	Natts_snapshot_chunk = Anum_snapshot_chunk_chunks
 };
 
 enum

@@ -36,10 +36,14 @@ extern char *chunk_range_query(const CdcTableDef *def, const int *key, int nkey,
 
 /*
  * SELECT of the key, as its value expressions, that ends a range of so many rows
- * behind "lower" (NULL: from the beginning); no row when there are fewer. palloc'd.
+ * behind "lower" (NULL: from the beginning) up to "upper", itself included (NULL: to the end); no row when
+ * there are fewer. palloc'd.
  */
 extern char *chunk_bound_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor,
-							   const ChunkKey *lower, uint64 rows);
+							   const ChunkKey *lower, const ChunkKey *upper, uint64 rows);
+
+/* SELECT of the last key of the table, as its value expressions; no row when the table is empty. palloc'd. */
+extern char *chunk_last_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor);
 
 /* SELECT of all rows of a table without a key, with the columns of chunk_range_query and no key. palloc'd. */
 extern char *chunk_all_query(const CdcTableDef *def, MysqlFlavor flavor);

@@ -59,12 +59,28 @@ append_key_values(StringInfo sql, const CdcTableDef *def, const int *key, int nk
 						 mysql_key_value_expression(&def->columns[key[i]], flavor));
 }
 
+static void
+append_table(StringInfo sql, const CdcTableDef *def)
+{
+	appendStringInfo(sql, " FROM %s.%s", mysql_quote_identifier(def->schema), mysql_quote_identifier(def->name));
+}
+
+/* Append the order of the key, or the opposite one. */
+static void
+append_order(StringInfo sql, const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor, bool backwards)
+{
+	appendStringInfoString(sql, " ORDER BY ");
+	for (int i = 0; i < nkey; i++)
+		appendStringInfo(sql, "%s%s%s", i > 0 ? ", " : "",
+						 mysql_key_order_expression(&def->columns[key[i]], flavor), backwards ? " DESC" : "");
+}
+
 /* Append what comes after the select list, up to the order. */
 static void
 append_range(StringInfo sql, const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor,
 			 const ChunkKey *lower, const ChunkKey *upper)
 {
-	appendStringInfo(sql, " FROM %s.%s", mysql_quote_identifier(def->schema), mysql_quote_identifier(def->name));
+	append_table(sql, def);
 	if (lower != NULL || upper != NULL)
 		appendStringInfoString(sql, " WHERE ");
 	if (lower != NULL)
@@ -73,11 +89,7 @@ append_range(StringInfo sql, const CdcTableDef *def, const int *key, int nkey, M
 		appendStringInfoString(sql, " AND ");
 	if (upper != NULL)
 		append_bound(sql, def, key, nkey, flavor, upper, true);
-
-	appendStringInfoString(sql, " ORDER BY ");
-	for (int i = 0; i < nkey; i++)
-		appendStringInfo(sql, "%s%s", i > 0 ? ", " : "",
-						 mysql_key_order_expression(&def->columns[key[i]], flavor));
+	append_order(sql, def, key, nkey, flavor, false);
 }
 
 char *
@@ -99,7 +111,7 @@ chunk_range_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor 
 
 char *
 chunk_bound_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor,
-				  const ChunkKey *lower, uint64 rows)
+				  const ChunkKey *lower, const ChunkKey *upper, uint64 rows)
 {
 	StringInfoData sql;
 
@@ -107,8 +119,22 @@ chunk_bound_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor 
 	initStringInfo(&sql);
 	appendStringInfoString(&sql, "SELECT ");
 	append_key_values(&sql, def, key, nkey, flavor);
-	append_range(&sql, def, key, nkey, flavor, lower, NULL);
+	append_range(&sql, def, key, nkey, flavor, lower, upper);
 	appendStringInfo(&sql, " LIMIT 1 OFFSET " UINT64_FORMAT, rows - 1);
+	return sql.data;
+}
+
+char *
+chunk_last_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor)
+{
+	StringInfoData sql;
+
+	initStringInfo(&sql);
+	appendStringInfoString(&sql, "SELECT ");
+	append_key_values(&sql, def, key, nkey, flavor);
+	append_table(&sql, def);
+	append_order(&sql, def, key, nkey, flavor, true);
+	appendStringInfoString(&sql, " LIMIT 1");
 	return sql.data;
 }
 
@@ -121,6 +147,6 @@ chunk_all_query(const CdcTableDef *def, MysqlFlavor flavor)
 	appendStringInfoString(&sql, "SELECT ");
 	for (uint32 i = 0; i < def->ncolumns; i++)
 		appendStringInfo(&sql, "%s%s", i > 0 ? ", " : "", mysql_text_expression(&def->columns[i], flavor));
-	appendStringInfo(&sql, " FROM %s.%s", mysql_quote_identifier(def->schema), mysql_quote_identifier(def->name));
+	append_table(&sql, def);
 	return sql.data;
 }

@@ -321,6 +321,7 @@ write_page(SnapshotCopy *copy)
 		ledger->state = CATALOG_CHUNK_DONE;
 		ledger->rows = page->nrows;
 		ledger->bytes = page->bytes;
+		ledger->chunks = 1;
 		catalog_chunk_update(ledger);
 	}
 	PopActiveSnapshot();

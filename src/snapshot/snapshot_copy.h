@@ -4,8 +4,8 @@
  *	  What the files of the copy share: a worker's state, its chunks, its pages.
  *
  * NOTES
- *	  snapshot_plan.c gets chunks and finishes tables, snapshot_read.c reads a
- *	  chunk's rows into pages, snapshot_copy.c writes pages and decides what an
+ *	  snapshot_plan.c gets chunks and finishes tables, snapshot_fold.c keeps the
+ *	  plan small, snapshot_read.c reads a chunk's rows into pages, snapshot_copy.c writes pages and decides what an
  *	  error means.
  *
  *	  At any time a worker has at most two chunks: one whose page is in memory, to
@@ -137,6 +137,9 @@ extern void snapshot_chunk_free(CopyChunk *chunk);
 
 /* Give up the plan's lock, after an error. */
 extern void snapshot_plan_unlock(SnapshotCopy *copy);
+
+/* snapshot_fold.c: make one row of done chunks that are neighbours. In a transaction that changes the plan. */
+extern void snapshot_fold_done(SnapshotCopy *copy, const CopyTable *table);
 
 /* snapshot_read.c */
 extern void snapshot_read_send(SnapshotCopy *copy);

@@ -386,6 +386,7 @@ copy_table(SnapshotCopy *copy, CopyTable *table, const CdcPosition *mark)
 		.chunk_no = 1,
 		.state = CATALOG_CHUNK_DONE,
 		.worker = copy->worker,
+		.chunks = 1,
 	};
 	int64		replaced;
 	bool		is_due;

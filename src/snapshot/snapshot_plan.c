@@ -9,7 +9,12 @@
  *	  open, and the rest. A worker that needs work cuts the next chunk off the
  *	  rest: it asks the source for the key that so many rows end at, and writes the
  *	  chunk as open and its own, while it holds the plan's lock. That is all that
- *	  workers of one table do one after the other.
+ *	  workers of one table do one after the other. Chunks that are done become
+ *	  one row with their neighbours, see snapshot_fold.c.
+ *
+ *	  "All keys" are those up to the last one that there was when the plan was
+ *	  begun. Rows behind it came after the start mark, and the stream brings them;
+ *	  so a copy ends, however fast rows are added at the end of the table.
  *
  *	  A chunk belongs to a worker's number, and each worker holds its number's
  *	  lock as long as it lives. So a chunk whose worker does not live can be taken
@@ -281,26 +286,24 @@ read_rest(SnapshotCopy *copy, const CopyTable *table, bool *is_new)
 	return rest;
 }
 
-/* Ask the source where the next chunk ends; NULL: at the table's end. */
+/* Ask the source for a key; NULL when it has none. */
 static char **
-ask_bound(SnapshotCopy *copy, const CopyTable *table, const ChunkKey *lower)
+ask_key(SnapshotCopy *copy, const CopyTable *table, const char *query)
 {
-	char	  **upper = NULL;
+	char	  **key = NULL;
 	MysqlRow	row;
 
 	snapshot_open_session(copy);
 	copy->asking = true;
-	mysql_session_query(copy->session,
-						chunk_bound_query(table->def, table->key, table->nkey, copy->info->flavor,
-										  lower, table->limit));
+	mysql_session_query(copy->session, query);
 	while (mysql_session_fetch(copy->session, &row))
 	{
-		if (row.nfields != table->nkey || upper != NULL)
+		if (row.nfields != table->nkey || key != NULL)
 			ereport(ERROR,
 					(errcode(ERRCODE_PROTOCOL_VIOLATION),
 					 errmsg("the source sent more rows of table \"%s.%s\" than were asked for",
 							table->source_schema, table->source_table)));
-		upper = palloc0(sizeof(char *) * table->nkey);
+		key = palloc0(sizeof(char *) * table->nkey);
 		for (int i = 0; i < table->nkey; i++)
 		{
 			if (row.values[i] == NULL)
@@ -308,11 +311,43 @@ ask_bound(SnapshotCopy *copy, const CopyTable *table, const ChunkKey *lower)
 						(errcode(ERRCODE_PROTOCOL_VIOLATION),
 						 errmsg("the source sent a NULL in the key of table \"%s.%s\"",
 								table->source_schema, table->source_table)));
-			upper[i] = pnstrdup(row.values[i], row.lengths[i]);
+			key[i] = pnstrdup(row.values[i], row.lengths[i]);
 		}
 	}
 	copy->asking = false;
-	return upper;
+	return key;
+}
+
+/* The last key of the table, where its plan ends; NULL: the table is empty. */
+static char **
+ask_last(SnapshotCopy *copy, const CopyTable *table)
+{
+	snapshot_open_session(copy);
+	return ask_key(copy, table, chunk_last_query(table->def, table->key, table->nkey, copy->info->flavor));
+}
+
+/* Where the next chunk of the rest ends; what the rest ends at when it is no longer than a chunk. */
+static char **
+ask_bound(SnapshotCopy *copy, const CopyTable *table, const CatalogChunk *rest)
+{
+	char	  **key;
+
+	snapshot_open_session(copy);
+	key = ask_key(copy, table,
+				  chunk_bound_query(table->def, table->key, table->nkey, copy->info->flavor,
+									ledger_key(table, rest->lower), ledger_key(table, rest->upper), table->limit));
+	return key != NULL ? key : rest->upper;
+}
+
+static bool
+is_same_key(const CopyTable *table, char **a, char **b)
+{
+	for (int i = 0; i < table->nkey && a != b; i++)
+	{
+		if (a == NULL || b == NULL || strcmp(a[i], b[i]) != 0)
+			return false;
+	}
+	return true;
 }
 
 /* Write the next chunk into the plan; false when the table is no longer being copied. */
@@ -321,6 +356,7 @@ write_cut(SnapshotCopy *copy, CopyTable *table, CatalogChunk *rest, bool is_new,
 		  CatalogChunk *chunk)
 {
 	bool		due = begin_change(copy, table);
+	bool		is_last = is_same_key(table, upper, rest->upper);
 
 	*chunk = *rest;
 	if (due)
@@ -332,24 +368,39 @@ write_cut(SnapshotCopy *copy, CopyTable *table, CatalogChunk *rest, bool is_new,
 		catalog_chunk_insert(chunk);
 
 		rest->lower = upper;
-		if (upper != NULL && is_new)
+		if (!is_last && is_new)
 			catalog_chunk_insert(rest);
-		else if (upper != NULL)
+		else if (!is_last)
 			catalog_chunk_update(rest);
 		else if (!is_new)
 			catalog_chunk_delete(rest);
+		snapshot_fold_done(copy, table);
 	}
 	end_transaction(copy);
 	return due;
 }
 
-/* Cut the next chunk off the rest of a table, for us; false when there is no rest. */
+/* The plan of an empty table: one chunk, which is done. */
+static void
+write_empty(SnapshotCopy *copy, CopyTable *table, CatalogChunk *plan)
+{
+	if (begin_change(copy, table))
+	{
+		plan->chunk_no = 1;
+		plan->state = CATALOG_CHUNK_DONE;
+		plan->worker = copy->worker;
+		plan->chunks = 1;
+		catalog_chunk_insert(plan);
+	}
+	end_transaction(copy);
+}
+
+/* Cut the next chunk off the rest of a table, for us; false when there is no rest, or the table is empty. */
 static bool
 cut_next(SnapshotCopy *copy, CopyTable *table)
 {
 	CatalogChunk *rest;
 	CatalogChunk chunk;
-	char	  **upper;
 	bool		is_new;
 	bool		done = false;
 
@@ -363,9 +414,13 @@ cut_next(SnapshotCopy *copy, CopyTable *table)
 	if (rest != NULL)
 	{
 		check_ledger_key(table, rest->nkey, rest->lower);
-		upper = ask_bound(copy, table, ledger_key(table, rest->lower));
-		rest->nkey = table->nkey;
-		done = write_cut(copy, table, rest, is_new, upper, &chunk);
+		check_ledger_key(table, rest->nkey, rest->upper);
+		if (is_new)
+			rest->upper = ask_last(copy, table);
+		if (rest->upper != NULL)
+			done = write_cut(copy, table, rest, is_new, ask_bound(copy, table, rest), &chunk);
+		else
+			write_empty(copy, table, rest);
 	}
 	snapshot_plan_unlock(copy);
 
@@ -441,6 +496,7 @@ snapshot_plan_cut(SnapshotCopy *copy, CopyChunk *chunk, const char *const *value
 		head->upper = at->values;
 		catalog_chunk_update(head);
 		chunk->upper = at;
+		snapshot_fold_done(copy, table);
 	}
 	end_transaction(copy);
 	snapshot_plan_unlock(copy);
@@ -455,7 +511,7 @@ is_complete(const SnapshotCopy *copy, const CopyTable *table)
 {
 	return catalog_chunk_last_no(copy->pipeline_id, table->table_id, table->generation) >= 0 &&
 		catalog_chunk_by_no(copy->pipeline_id, table->table_id, table->generation, 0) == NULL &&
-		catalog_chunk_list_open(copy->pipeline_id, table->table_id, table->generation) == NIL;
+		catalog_chunk_list(copy->pipeline_id, table->table_id, table->generation, CATALOG_CHUNK_OPEN) == NIL;
 }
 
 static bool
@@ -571,7 +627,7 @@ look_at(SnapshotCopy *copy, int32 table_id, CopyTable **table, int32 *chunk_no, 
 			step = PLAN_FINISH;
 		else if (read_rest(copy, *table, &is_new) != NULL)
 			step = PLAN_CUT;
-		foreach(lc, catalog_chunk_list_open(copy->pipeline_id, table_id, from->generation))
+		foreach(lc, catalog_chunk_list(copy->pipeline_id, table_id, from->generation, CATALOG_CHUNK_OPEN))
 		{
 			const CatalogChunk *chunk = lfirst(lc);
 
@@ -662,6 +718,8 @@ snapshot_plan_next(SnapshotCopy *copy, bool same_table)
 					put_off(copy, &entry);
 				else if (cut_next(copy, table))
 					return true;
+				else
+					snapshot_plan_finish(copy, table);	/* it may be empty */
 				break;
 		}
 	}

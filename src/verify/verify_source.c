@@ -142,7 +142,7 @@ verify_source_skip(Verify *verify)
 
 	mysql_session_query(verify->session,
 						chunk_bound_query(work->def, work->key, work->nkey, verify->info->flavor,
-										 work->after, work->limit));
+										 work->after, NULL, work->limit));
 	found = mysql_session_fetch(verify->session, &row);
 	if (found)
 	{

@@ -56,8 +56,8 @@ SELECT source_table, state, rows_copied, stop_position, last_error, last_error_s
 -- progress
 UPDATE cdc_bridge.table_state SET state = 'snapshot', snapshot_finished_at = NULL, rows_copied = 0, chunks = 0 WHERE table_id = 1;
 SELECT source_table, state, chunks, rows_copied, rows_estimated, percent, bar FROM pg_stat_cdc_snapshot;
-INSERT INTO cdc_bridge.snapshot_chunk VALUES (1, 1, 1, 0, '{20}', NULL, 'rest', 0, 0, 0), (1, 1, 1, 1, NULL, '{5}', 'done', 1, 90, 1000),
-	(1, 1, 1, 2, '{5}', '{9}', 'done', 2, 9, 1000), (1, 1, 1, 3, '{9}', '{20}', 'open', 1, 0, 0);
+INSERT INTO cdc_bridge.snapshot_chunk VALUES (1, 1, 1, 0, '{20}', NULL, 'rest', 0, 0, 0, 0), (1, 1, 1, 1, NULL, '{5}', 'done', 1, 90, 1000, 3),
+	(1, 1, 1, 2, '{5}', '{9}', 'done', 2, 9, 1000, 1), (1, 1, 1, 3, '{9}', '{20}', 'open', 1, 0, 0, 0);
 SELECT source_table, state, chunks, rows_copied, rows_estimated, percent, bar FROM pg_stat_cdc_snapshot;
 UPDATE cdc_bridge.table_state SET row_estimate = 50 WHERE table_id = 1;
 SELECT percent, bar FROM pg_stat_cdc_snapshot;

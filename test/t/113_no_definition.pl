@@ -34,7 +34,7 @@ $pipeline->is_same('the other table goes on', 'whole');
 $pipeline->stop;
 $postgres->psql("update cdc_bridge.table_state s set state = 'snapshot', snapshot_finished_at = null from cdc_bridge.pipeline_table t $of 'whole'");
 $postgres->psql("insert into cdc_bridge.snapshot_deleted select pipeline_id, table_id, '\\x01' from cdc_bridge.pipeline_table where source_table = 'whole'");
-$postgres->psql("insert into cdc_bridge.snapshot_chunk select pipeline_id, table_id, 1, 1, null, '{1}', 'done', 1, 2, 16 from cdc_bridge.pipeline_table where source_table = 'whole'");
+$postgres->psql("insert into cdc_bridge.snapshot_chunk select pipeline_id, table_id, 1, 1, null, '{1}', 'done', 1, 2, 16, 1 from cdc_bridge.pipeline_table where source_table = 'whole'");
 $source->sql('insert into shop.whole values (3, 3)', 'truncate table shop.whole');
 $pipeline->start->wait_for_table_state('whole', 'stopped', 60);
 like($pipeline->table_status('whole', 'last_error_detail'), qr/^Such changes are not carried yet\. The copy was not complete; the target does not show/, 'stopped while it is copied: the detail says so');
