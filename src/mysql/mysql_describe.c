@@ -305,6 +305,28 @@ set_default_mysql(CdcColumnDef *column, const char *text, const char *extra)
 		 pg_strncasecmp(text, "CURRENT_TIMESTAMP", strlen("CURRENT_TIMESTAMP")) == 0);
 }
 
+/*
+ * information_schema is in utf8mb3: a default with a character beyond U+FFFF is
+ * shown with a question mark in its place. What it really is cannot be told, so
+ * it becomes an expression that nobody can translate.
+ */
+static void
+doubt_default(CdcColumnDef *column, const char *collation)
+{
+	static const char *const wide[] = {"utf8mb4", "utf16", "utf32", "gb18030"};
+
+	if (column->default_text == NULL || collation == NULL || strchr(column->default_text, '?') == NULL)
+		return;
+	for (int i = 0; i < (int) lengthof(wide); i++)
+	{
+		if (pg_strncasecmp(collation, wide[i], strlen(wide[i])) == 0)
+		{
+			column->default_text = "?";
+			column->default_is_expr = true;
+		}
+	}
+}
+
 /* Sizes by type; see CdcColumnDef. */
 static void
 set_sizes(CdcColumnDef *column, const MysqlRow *row)
@@ -392,6 +414,7 @@ read_column(RawColumn *raw, const MysqlRow *row, MysqlFlavor flavor)
 		case CDC_TYPE_SET:
 			if (row->values[COL_COLLATION] != NULL)
 				raw->collation_name = pstrdup(row->values[COL_COLLATION]);
+			doubt_default(column, raw->collation_name);
 			break;
 		default:
 			break;

@@ -243,6 +243,21 @@ sub same_rows
 	return $self->{difference} eq '';
 }
 
+# The same for many tables, a test for each, named "TABLE: NAME" or as TITLES says for a table.
+sub are_same
+{
+	my ($self, $name, $titles, @tables) = @_;
+	my $test = Test::Builder->new;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my %difference = CdcBridge::Rows->new(%$self{qw(source postgres schema target_schema)})->differences_by_table(@tables);
+	for my $table (@tables)
+	{
+		$test->ok($difference{$table} eq '', ($titles->{$table} // $table) . ": $name")
+		  or $test->diag($difference{$table}, $self->table_status($table, "concat_ws(e'\\n', state, last_error, last_error_detail)"));
+	}
+	return $self;
+}
+
 # The same as a test.
 sub is_same
 {

@@ -5,7 +5,8 @@ package CdcBridge::Rows;
 # (SQL and Perl, no binary log), and compares them as multisets, so that a row doubled is found as well as a row lost.
 #
 # Rules: numbers by value, not by spelling; times without trailing zeros; text, bytes and labels by their bytes (hex);
-# JSON by value with exact numbers, whatever the order of keys.
+# JSON by value with exact numbers, whatever the order of keys; geometries by SRID
+# and WKB.
 
 use strict;
 use warnings;
@@ -22,8 +23,38 @@ sub new
 sub differences
 {
 	my ($self, @tables) = @_;
+	my %difference = $self->differences_by_table(@tables);
+	return join('', map { $difference{$_} } sort keys %difference);
+}
+
+# The same as a hash by table. All tables are asked for at once.
+sub differences_by_table
+{
+	my ($self, @tables) = @_;
 	@tables = $self->source_tables unless @tables;
-	return join('', map { $self->_table_difference($_) } @tables);
+	my %type = $self->_target_types(@tables);
+	my (%difference, %plan);
+	for my $table (@tables)
+	{
+		my ($plan, $wrong) = $self->_plan($table, $type{$table});
+		if ($plan) { $plan{$table} = $plan; }
+		else { $difference{$table} = $wrong; }
+	}
+	my @planned = sort keys %plan;
+	my %text = map { $_ => '' } @planned;
+	if (@planned)
+	{
+		# no value begins with an equals sign
+		my @copies = map { "\\echo =$_\n\\copy (select " . join(', ', @{ $plan{$_}{target_list} }) . " from \"$self->{target_schema}\".\"$_\") to stdout\n" } @planned;
+		my @parts = split(/^=/m, $self->{postgres}->psql(join('', @copies)) . "\n");
+		for my $part (@parts)
+		{
+			my ($table, $rows) = $part =~ /^([^\n]*)\n(.*)\z/s or next;
+			$text{$table} = $rows;
+		}
+	}
+	$difference{$_} = $self->_table_difference($_, $plan{$_}, $text{$_}) for @planned;
+	return %difference;
 }
 
 sub source_tables
@@ -41,7 +72,7 @@ my %SOURCE = (
 	(map { $_ => [ 'text', 'hex(convert(COL using utf8mb4))' ] }
 		  qw(char varchar tinytext text mediumtext longtext enum set uuid inet4 inet6)),
 	(map { $_ => [ 'text', 'hex(COL)' ] } qw(binary varbinary tinyblob blob mediumblob longblob)),
-	(map { $_ => [ 'geometry', 'hex(st_aswkb(COL))' ] }
+	(map { $_ => [ 'geometry', 'GEOMETRY' ] }
 		  qw(geometry point linestring polygon multipoint multilinestring multipolygon geometrycollection geomcollection)),
 	date => [ 'date', 'COL' ],
 	datetime => [ 'date', 'COL' ],
@@ -59,7 +90,7 @@ my %TARGET = (
 	text => q{encode(convert_to(COL::text, 'UTF8'), 'hex')},
 	bytea => q{encode(COL, 'hex')},
 	inet => q{encode(convert_to(host(COL), 'UTF8'), 'hex')},
-	geometry => q{encode(COL, 'hex')},
+	geometry => 'COL::text',
 	date => 'COL::text',
 	time => '(extract(epoch from COL) * 1000000)::numeric(40,0)::text',
 	bit => 'COL::text',
@@ -68,22 +99,36 @@ my %TARGET = (
 	vector => q{array_to_string(COL::float8[], ',')},
 );
 
-sub _table_difference
+# Types of the mirrors' columns: { table => { column => type } }.
+sub _target_types
 {
-	my ($self, $table) = @_;
-	my ($source, $postgres) = @$self{qw(source postgres)};
-	my $target = "$self->{target_schema}.$table";
+	my ($self, @tables) = @_;
+	my $list = join(', ', map { "'" . s/'/''/gr . "'" } @tables);
+	my %type;
+	for my $line (split(/\n/, $self->{postgres}->psql(
+		"select relname, attname, typname from pg_attribute a join pg_class c on c.oid = attrelid join pg_type t on t.oid = atttypid "
+		  . "join pg_namespace n on n.oid = relnamespace "
+		  . "where nspname = '$self->{target_schema}' and relname in ($list) and attnum > 0 and not attisdropped")))
+	{
+		my ($table, $column, $type) = split(/\|/, $line);
+		$type{$table}{$column} = $type;
+	}
+	return %type;
+}
 
+# What a table's columns are asked for on both sides: a plan, or (undef, what is wrong).
+sub _plan
+{
+	my ($self, $table, $types) = @_;
+	my $source = $self->{source};
+	my $target = "$self->{target_schema}.$table";
 	my @columns = $source->query_rows("select column_name, lower(data_type) from information_schema.columns "
 		  . "where table_schema = '$self->{schema}' and table_name = '$table' order by ordinal_position");
-	return "$table: no such table at the source\n" unless @columns;
-	my %type = map { split(/\|/, $_, 2) } split(/\n/, $postgres->psql(
-		"select attname, typname from pg_attribute a join pg_class c on c.oid = attrelid join pg_type t on t.oid = atttypid "
-		  . "join pg_namespace n on n.oid = relnamespace "
-		  . "where nspname = '$self->{target_schema}' and relname = '$table' and attnum > 0 and not attisdropped"));
-	return "$table: $target does not exist\n" unless %type;
+	return (undef, "$table: no such table at the source\n") unless @columns;
+	return (undef, "$table: $target does not exist\n") unless $types;
+	my %type = %$types;
 	my @missing = grep { !exists $type{$_} } map { $_->[0] } @columns;
-	return "$table: $target lacks the columns @missing\n" if @missing;
+	return (undef, "$table: $target lacks the columns @missing\n") if @missing;
 
 	my (@kinds, @source_list, @target_list);
 	for (@columns)
@@ -93,33 +138,41 @@ sub _table_difference
 		my $target_expression = $TARGET{$kind};
 		$kind = 'json' if $type{$name} =~ /^jsonb?$/;    # MariaDB's json is a longtext to it
 		$target_expression = $TARGET{ $type{$name} } if $type{$name} =~ /^(bytea|bool|inet)$/;
-		(my $in_source = $source_expression) =~ s/COL/`$name`/;
+		# as it lies in the server: MySQL would give latitude first where the SRID says so
+		$source_expression = 'concat(st_srid(COL), ":", hex(st_aswkb(COL' . ($source->is_mysql ? ', "axis-order=long-lat"' : '') . ')))' if $kind eq 'geometry';
+		(my $in_source = $source_expression) =~ s/COL/`$name`/g;
 		(my $in_target = $target_expression) =~ s/COL/"$name"/;
 		push @kinds, $kind;
 		push @source_list, $in_source;
 		push @target_list, $in_target;
 	}
 
+	return { names => join(' | ', map { $_->[0] } @columns), kinds => \@kinds, source_list => \@source_list, target_list => \@target_list };
+}
+
+# Compare the rows of the source with the text of a COPY from the mirror.
+sub _table_difference
+{
+	my ($self, $table, $plan, $text) = @_;
+	my $kinds = $plan->{kinds};
 	my %count;    # row text => surplus at the source (negative: in the mirror)
-	my $statement = $source->dbh->prepare('select ' . join(', ', @source_list) . " from `$self->{schema}`.`$table`",
+	my $statement = $self->{source}->dbh->prepare('select ' . join(', ', @{ $plan->{source_list} }) . " from `$self->{schema}`.`$table`",
 		{ mysql_use_result => 1 });
 	$statement->execute;
 	while (my $row = $statement->fetchrow_arrayref)
 	{
-		$count{ _row_text($row, \@kinds, 'source') }++;
+		$count{ _row_text($row, $kinds, 'source') }++;
 	}
-	my $text = $postgres->psql('copy (select ' . join(', ', @target_list) . " from \"$self->{target_schema}\".\"$table\") to stdout");
 	for my $line (split(/\n/, $text))
 	{
 		my @row = map { $_ eq '\\N' ? undef : $_ } split(/\t/, $line, -1);
-		$count{ _row_text(\@row, \@kinds, 'target') }--;
+		$count{ _row_text(\@row, $kinds, 'target') }--;
 	}
 
 	my @lost = grep { $count{$_} > 0 } sort keys %count;
 	my @extra = grep { $count{$_} < 0 } sort keys %count;
 	return '' unless @lost || @extra;
-	my $names = join(' | ', map { $_->[0] } @columns);
-	return "$table ($names):\n" . _list('only in the source', @lost) . _list('only in the mirror', @extra);
+	return "$table ($plan->{names}):\n" . _list('only in the source', @lost) . _list('only in the mirror', @extra);
 }
 
 sub _list
@@ -134,7 +187,7 @@ my %CANONICAL = (
 	number => \&_number,
 	real => sub { my $value = sprintf('%.17g', $_[0]); return $value == 0 ? '0' : $value; },
 	text => sub { return lc($_[0]); },
-	geometry => sub { return lc($_[0]); },
+	geometry => sub { return $_[1] eq 'source' ? lc($_[0]) : _geometry($_[0]); },
 	date => \&_date,
 	time => sub { return $_[1] eq 'source' ? _microseconds($_[0]) : $_[0]; },
 	bit => sub { my ($bits) = $_[0] =~ /^0*([01]+)$/; return $bits; },
@@ -172,10 +225,23 @@ sub _number
 	return ($sign eq '-' ? '-' : '') . $digits . ($scale ? "e$scale" : '');
 }
 
+# EWKB in hex digits (PostGIS's or a bytea's) to "SRID:WKB".
+sub _geometry
+{
+	my ($text) = @_;
+	my $ewkb = pack('H*', $text =~ s/^\\\\x//r);
+	my ($order, $type) = unpack('CV', $ewkb);
+	return "not little endian: $text" unless defined $type && $order == 1;
+	my $srid = $type & 0x20000000 ? unpack('x5V', $ewkb) : 0;
+	substr($ewkb, 1, 8) = pack('V', $type & ~0x20000000) if $srid;
+	return "$srid:" . unpack('H*', $ewkb);
+}
+
 sub _date
 {
 	my ($text) = @_;
-	$text =~ s/\+00$//;
+	$text =~ s/\+00\b//;
+	$text = sprintf('%04d', $1 - 1) . $2 if $text =~ /^(\d+)(.*) BC$/;
 	$text =~ s/(\.\d*?)0+$/$1/;
 	$text =~ s/\.$//;
 	return $text;
