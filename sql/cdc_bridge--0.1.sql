@@ -148,14 +148,34 @@ CREATE TABLE cdc_bridge.snapshot_deleted
 -- A key of one zero byte says that the stream has written to the table, an empty one that the stream notes written keys too.
 COMMENT ON TABLE cdc_bridge.snapshot_deleted IS 'what the stream notes for the copy of a table, above all the keys that it deleted; emptied when the table streams';
 
-CREATE TABLE cdc_bridge.prepared_xid
+CREATE TABLE cdc_bridge.prepared_transaction
 (
 	pipeline_id integer NOT NULL,
+	prepared_id integer NOT NULL,
 	xid text COLLATE "C" NOT NULL,
 	position text NOT NULL,
-	CONSTRAINT prepared_xid_pkey PRIMARY KEY (pipeline_id, xid)
+	prepared_at timestamptz,
+	-- All tables that it changed, as schema.table; NULL: too many.
+	source_tables text[],
+	-- Tables of the pipeline with a higher number joined later: their changes are not kept.
+	last_table_id integer NOT NULL,
+	changes bigint NOT NULL,
+	bytes bigint NOT NULL,
+	pieces integer NOT NULL,
+	CONSTRAINT prepared_transaction_pkey PRIMARY KEY (pipeline_id, prepared_id),
+	CONSTRAINT prepared_transaction_xid_key UNIQUE (pipeline_id, xid)
 );
-COMMENT ON TABLE cdc_bridge.prepared_xid IS 'XA transactions that were prepared while the pipeline ran and have not ended yet';
+COMMENT ON TABLE cdc_bridge.prepared_transaction IS 'XA transactions that were prepared while the pipeline ran and have not ended yet';
+
+CREATE TABLE cdc_bridge.prepared_change
+(
+	pipeline_id integer NOT NULL,
+	prepared_id integer NOT NULL,
+	piece_no integer NOT NULL,
+	data bytea NOT NULL,
+	CONSTRAINT prepared_change_pkey PRIMARY KEY (pipeline_id, prepared_id, piece_no)
+);
+COMMENT ON TABLE cdc_bridge.prepared_change IS 'what the prepared XA transactions changed, to be applied at their XA COMMIT';
 
 CREATE TABLE cdc_bridge.skipped_transaction
 (
@@ -576,6 +596,28 @@ COMMENT ON COLUMN @extschema@.cdc_dead_letters.error_sqlstate IS 'SQLSTATE of th
 COMMENT ON COLUMN @extschema@.cdc_dead_letters.error_detail IS 'detail of that';
 COMMENT ON COLUMN @extschema@.cdc_dead_letters.error_hint IS 'what to do about it';
 COMMENT ON COLUMN @extschema@.cdc_dead_letters.created_at IS 'when it was kept';
+
+CREATE FUNCTION cdc_bridge.stat_prepared(OUT pipeline text, OUT xid text, OUT file text, OUT "offset" bigint,
+	OUT prepared_at timestamptz, OUT source_tables text[], OUT changes bigint, OUT bytes bigint)
+RETURNS SETOF record
+LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 100
+AS 'MODULE_PATHNAME', 'cdc_stat_prepared';
+COMMENT ON FUNCTION cdc_bridge.stat_prepared() IS 'behind view cdc_prepared_transactions';
+
+CREATE VIEW @extschema@.cdc_prepared_transactions WITH (security_barrier) AS
+SELECT s.pipeline, s.xid, s.file, s."offset", s.prepared_at, s.source_tables, s.changes, s.bytes
+FROM cdc_bridge.stat_prepared() AS s;
+COMMENT ON VIEW @extschema@.cdc_prepared_transactions IS 'XA transactions of the source that are prepared and have not ended';
+GRANT SELECT ON @extschema@.cdc_prepared_transactions TO PUBLIC;
+
+COMMENT ON COLUMN @extschema@.cdc_prepared_transactions.pipeline IS 'name of the pipeline';
+COMMENT ON COLUMN @extschema@.cdc_prepared_transactions.xid IS 'its name, as XA COMMIT takes it';
+COMMENT ON COLUMN @extschema@.cdc_prepared_transactions.file IS 'binary log file of its changes';
+COMMENT ON COLUMN @extschema@.cdc_prepared_transactions."offset" IS 'where they start in it';
+COMMENT ON COLUMN @extschema@.cdc_prepared_transactions.prepared_at IS 'when it was prepared, by the clock of the source';
+COMMENT ON COLUMN @extschema@.cdc_prepared_transactions.source_tables IS 'all tables that it changed, mirrored or not; NULL when they are too many';
+COMMENT ON COLUMN @extschema@.cdc_prepared_transactions.changes IS 'changes of mirrored tables that are kept until its XA COMMIT or XA ROLLBACK';
+COMMENT ON COLUMN @extschema@.cdc_prepared_transactions.bytes IS 'size of what is kept';
 
 CREATE FUNCTION cdc_bridge.stat_index(OUT pipeline text, OUT source_schema text, OUT source_table text,
 	OUT source_index text, OUT target_schema text, OUT target_table text, OUT target_index text, OUT is_unique boolean,

@@ -2,8 +2,8 @@
  *
  * api_stat.c
  *	  The functions behind pg_stat_cdc_pipeline, pg_stat_cdc_table,
- *	  pg_stat_cdc_snapshot, pg_stat_cdc_index, cdc_dead_letters and
- *	  cdc_bridge.position.
+ *	  pg_stat_cdc_snapshot, pg_stat_cdc_index, cdc_dead_letters,
+ *	  cdc_prepared_transactions and cdc_bridge.position.
  *
  * NOTES
  *	  Each row joins what stands in tables (definition, state, durable position)
@@ -24,10 +24,12 @@
 #include "postgres.h"
 
 #include "catalog/index.h"
+#include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/numeric.h"
@@ -42,6 +44,7 @@ PG_FUNCTION_INFO_V1(cdc_stat_index);
 PG_FUNCTION_INFO_V1(cdc_stat_position);
 PG_FUNCTION_INFO_V1(cdc_reset_stats);
 PG_FUNCTION_INFO_V1(cdc_stat_dead_letter);
+PG_FUNCTION_INFO_V1(cdc_stat_prepared);
 
 /* A worker with nothing to do looks every second: one that has not looked for so long does something else. */
 #define CAUGHT_UP_MS 3000
@@ -109,6 +112,18 @@ put_position(Row *row, const CdcPosition *position)
 
 	put_text(row, is_known ? position->file : NULL);
 	put_datum(row, is_known ? Int64GetDatum((int64) position->offset) : (Datum) 0, !is_known);
+}
+
+/* A text[]; NULL when it is not known. */
+static void
+put_list(Row *row, const List *list, bool known)
+{
+	ArrayBuildState *array = initArrayResult(TEXTOID, CurrentMemoryContext, false);
+	ListCell   *lc;
+
+	foreach(lc, list)
+		array = accumArrayResult(array, CStringGetTextDatum(lfirst(lc)), false, TEXTOID, CurrentMemoryContext);
+	put_datum(row, known ? makeArrayResult(array, CurrentMemoryContext) : (Datum) 0, !known);
 }
 
 static void
@@ -505,6 +520,37 @@ cdc_stat_dead_letter(PG_FUNCTION_ARGS)
 			put_datum(&row, letter->after, letter->after == (Datum) 0);
 			put_error(&row, &letter->shown_error);
 			put_time(&row, letter->created_at);
+			put_row(rsinfo, &row);
+		}
+	}
+	return (Datum) 0;
+}
+
+/* Prepared XA transactions: what is kept of them holds values, how much it is does not. */
+Datum
+cdc_stat_prepared(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ListCell   *lc;
+
+	InitMaterializedSRF(fcinfo, 0);
+	foreach(lc, visible_pipelines())
+	{
+		const CatalogPipeline *pipeline = lfirst(lc);
+		ListCell   *lc2;
+
+		foreach(lc2, catalog_prepared_list(pipeline->id))
+		{
+			const CatalogPrepared *prepared = lfirst(lc2);
+			Row			row = {0};
+
+			put_text(&row, pipeline->name);
+			put_text(&row, prepared->xid);
+			put_position(&row, &prepared->position);
+			put_time(&row, prepared->prepared_at);
+			put_list(&row, prepared->source_tables, prepared->has_tables);
+			put_int64(&row, prepared->changes);
+			put_int64(&row, prepared->bytes);
 			put_row(rsinfo, &row);
 		}
 	}

@@ -87,6 +87,7 @@ apply_create(const CatalogPipeline *pipeline, CatalogPositionLog *log,
 	apply->gtids = palloc(sizeof(CdcGtid) * apply->maxgtids);
 
 	apply_tables_init(apply);
+	apply_hold_init(apply);
 	MemoryContextSwitchTo(apply->change_cxt);
 	apply_tables_load(apply);
 	apply_skips_load(apply);
@@ -227,6 +228,7 @@ undo(Apply *apply)
 	apply->passing_over = false;
 	apply->skipping = NULL;
 	apply->txn_changes = 0;
+	apply_hold_end(apply);
 	apply->ngtids = 0;
 	apply->moved = false;
 }
@@ -549,15 +551,11 @@ try_change(Apply *apply, ApplyTable *table, const CdcChange *change)
 	return result;
 }
 
-static ApplyResult
-on_change(Apply *apply, const CdcChange *change)
+ApplyResult
+apply_change(Apply *apply, const CdcChange *change)
 {
-	ApplyTable *table;
+	ApplyTable *table = wanted_table(apply, change);
 
-	apply->txn_action++;
-	if (apply->passing_over)
-		return APPLY_OK;
-	table = wanted_table(apply, change);
 	if (table == NULL)
 		return APPLY_OK;
 	if (try_change(apply, table, change) == APPLY_REWIND)
@@ -580,6 +578,19 @@ on_change(Apply *apply, const CdcChange *change)
 	return APPLY_OK;
 }
 
+static ApplyResult
+on_change(Apply *apply, const CdcChange *change)
+{
+	apply->txn_action++;
+	if (apply->passing_over)
+		return APPLY_OK;
+	if (!apply->holding)
+		return apply_change(apply, change);
+	if (apply_table_find(apply, change->table->schema, change->table->name) != NULL)
+		apply_hold_change(apply, change);
+	return APPLY_OK;
+}
+
 /* ------------------------------------------------------------- source transactions */
 
 static bool
@@ -597,8 +608,8 @@ is_rolled_back(const Apply *apply, const CdcPosition *start)
 	return false;
 }
 
-static void
-on_begin(Apply *apply, const CdcEvent *event)
+void
+apply_txn_begin(Apply *apply, const CdcPosition *start, const CdcGtid *gtid)
 {
 	if (apply->in_txn && apply->txn_changes > 0)
 		elog(ERROR, "source transaction begins inside another one");
@@ -606,13 +617,21 @@ on_begin(Apply *apply, const CdcEvent *event)
 	apply->in_txn = true;
 	apply->txn_no++;
 	apply->txns_open++;
-	apply->txn_start = event->position;
-	apply->txn_gtid = event->gtid;
+	apply->txn_start = *start;
+	apply->txn_gtid = *gtid;
 	apply->txn_action = 0;
 	apply->txn_changes = 0;
+}
+
+static void
+on_begin(Apply *apply, const CdcEvent *event)
+{
+	apply_txn_begin(apply, &event->position, &event->gtid);
 	apply->skipping = apply->skips == NIL ? NULL : apply_skip_find(apply, &event->position, &event->gtid);
 	apply->passing_over = apply->skipping != NULL ||
 		(apply->rolled_back != NIL && is_rolled_back(apply, &event->position));
+	if (event->is_xa && !apply->passing_over)
+		apply_hold_begin(apply);
 }
 
 static void
@@ -645,6 +664,14 @@ advance(Apply *apply, const CdcPosition *position)
 	apply->moved = true;
 }
 
+void
+apply_txn_end(Apply *apply)
+{
+	apply->in_txn = false;
+	apply->txn_changes = 0;
+	apply_careful_txn_done(apply);
+}
+
 /* A source transaction ended and all of it counts. */
 static void
 finish_txn(Apply *apply, const CdcEvent *event, bool counts)
@@ -652,10 +679,8 @@ finish_txn(Apply *apply, const CdcEvent *event, bool counts)
 	if (apply->skipping != NULL)
 		apply_skip_done(apply, apply->skipping, &apply->txn_start, apply->txn_action);
 	apply->skipping = NULL;
-	apply->in_txn = false;
 	apply->passing_over = false;
-	apply->txn_changes = 0;
-	apply_careful_txn_done(apply);
+	apply_txn_end(apply);
 	advance(apply, &event->position);
 	if (counts)
 	{
@@ -681,6 +706,8 @@ on_commit(Apply *apply, const CdcEvent *event)
 {
 	if (apply->passing_over && apply->skipping == NULL)
 		return rewind_passed_over(apply);
+	if (apply->holding && apply_hold_release(apply) == APPLY_REWIND)
+		return APPLY_REWIND;
 	finish_txn(apply, event, true);
 	return APPLY_OK;
 }
@@ -703,50 +730,27 @@ on_rollback(Apply *apply, const CdcEvent *event)
 		MemoryContextSwitchTo(old);
 		return rewind_all(apply);
 	}
+	if (apply->holding)
+		apply_hold_forget(apply);
 	finish_txn(apply, event, false);
 	return APPLY_OK;
 }
 
 /*
- * An XA transaction is prepared: its changes are in the log now, and count only
- * when XA COMMIT comes, which may be much later. The tables that it changes are
- * stopped at its start; when it comes again it is noted, also when it changed
- * nothing here, so that its XA COMMIT is known to have lost nothing.
+ * An XA transaction is prepared: it is noted, also when it changed nothing here,
+ * so that its XA COMMIT is known to have lost nothing. One that somebody asked to
+ * pass over is noted without its changes.
  */
 static ApplyResult
 on_prepare(Apply *apply, const CdcEvent *event)
 {
-	List	   *stops = NIL;
-	ListCell   *lc;
-	char		position[CDC_POSITION_TEXT_MAX];
-
 	if (apply->passing_over && apply->skipping == NULL)
 		return rewind_passed_over(apply);
-	if (apply->txn_changes == 0)
-	{
-		apply_begin(apply);
-		PushActiveSnapshot(GetTransactionSnapshot());
-		catalog_prepared_add(apply->pipeline_id, event->xid, &apply->txn_start);
-		PopActiveSnapshot();
-		finish_txn(apply, event, true);
-		return APPLY_OK;
-	}
-
-	cdc_position_format(&apply->txn_start, position);
-	foreach(lc, apply->tables)
-	{
-		ApplyTable *table = lfirst(lc);
-
-		if (table->touched == apply->txn_no)
-			stops = lappend(stops,
-							apply_stop_make(table, CDC_ERRCODE_UNSUPPORTED_EVENT,
-											psprintf("source table \"%s.%s\" is changed by an XA transaction at %s",
-													 table->schema, table->name, position),
-											psprintf("Changes of a prepared XA transaction cannot be carried yet. %s",
-													 apply_what_target_holds(table)),
-											NULL));
-	}
-	return apply_stop(apply, stops, &apply->txn_start);
+	if (apply->skipping != NULL)
+		apply_hold_nothing(apply);
+	apply_hold_prepared(apply, event);
+	finish_txn(apply, event, true);
+	return APPLY_OK;
 }
 
 /* A statement; outside a transaction it is one by itself. */
@@ -766,7 +770,7 @@ on_statement(Apply *apply, const CdcEvent *event)
 	if (skip == NULL && !apply->passing_over)
 		result = apply_write_batches(apply);
 	if (skip != NULL)
-		apply_skip_done(apply, skip, &event->start, 0);
+		apply_skip_done(apply, skip, &event->start, apply_statement_passed_over(apply, event));
 	else if (result == APPLY_OK && !apply->passing_over)
 		result = apply_statement(apply, event);
 	apply->in_statement = false;

@@ -22,7 +22,9 @@
  *	  APPLY_REWIND: the caller opens the source again at apply_durable. The next
  *	  time round the table's changes from that transaction on are passed over,
  *	  so no source transaction is applied by half. The same way a transaction
- *	  that turns out to be rolled back or only prepared is undone and passed over.
+ *	  that turns out to be rolled back is undone and passed over.
+ *
+ *	  Changes of an XA transaction are not applied but kept, until its XA COMMIT comes (apply_prepared.c).
  *
  *	  Errors that are not a table's own (connection, locks, resources, shutdown) are thrown.
  *

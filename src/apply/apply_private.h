@@ -22,6 +22,7 @@
 #include "heap/heap_row.h"
 
 typedef struct ApplyBatch ApplyBatch;
+typedef struct ApplyHold ApplyHold;
 
 /* One table of the pipeline. */
 typedef struct ApplyTable
@@ -98,6 +99,8 @@ struct Apply
 	bool		in_txn;
 	bool		passing_over;
 	CatalogSkip *skipping;		/* it is passed over because somebody asked for it */
+	bool		holding;		/* it is an XA transaction, its changes are held */
+	ApplyHold  *hold;
 	bool		writing;		/* batches are being written */
 	bool		in_statement;	/* no transaction, but a statement by itself */
 	uint64		txn_no;
@@ -164,6 +167,33 @@ extern const char *apply_what_target_holds(const ApplyTable *table);
 
 /* Write what batches hold into the open transaction. */
 extern ApplyResult apply_write_batches(Apply *apply);
+
+/* A source transaction begins resp. ends that is not told by events of these names. */
+extern void apply_txn_begin(Apply *apply, const CdcPosition *start, const CdcGtid *gtid);
+extern void apply_txn_end(Apply *apply);
+
+/* Apply one change of the source transaction that is open, if its table wants it. */
+extern ApplyResult apply_change(Apply *apply, const CdcChange *change);
+
+/* ---- apply_prepared.c ---- */
+
+extern void apply_hold_init(Apply *apply);
+extern void apply_hold_begin(Apply *apply);
+extern void apply_hold_nothing(Apply *apply);
+extern void apply_hold_note_table(Apply *apply, const char *schema, const char *name);
+extern void apply_hold_change(Apply *apply, const CdcChange *change);
+
+/* The transaction ends: it is prepared; in one phase; not at all. */
+extern void apply_hold_prepared(Apply *apply, const CdcEvent *event);
+extern ApplyResult apply_hold_release(Apply *apply);
+extern void apply_hold_forget(Apply *apply);
+extern void apply_hold_end(Apply *apply);
+
+/* XA COMMIT, a statement by itself: apply what was kept, and forget it. */
+extern ApplyResult apply_prepared_commit(Apply *apply, const CdcEvent *event, const CatalogPrepared *prepared);
+
+/* Are all of its changes of that table kept, or are there none? */
+extern bool apply_prepared_covers(const CatalogPrepared *prepared, const ApplyTable *table);
 
 /* ---- apply_skip.c ---- */
 
@@ -253,5 +283,8 @@ extern void apply_dead_letter(Apply *apply, ApplyTable *table, const CdcChange *
 /* ---- apply_statement.c ---- */
 
 extern ApplyResult apply_statement(Apply *apply, const CdcEvent *event);
+
+/* A statement by itself is passed over because somebody asked for it. Returns the number of row changes that go with it. */
+extern int64 apply_statement_passed_over(Apply *apply, const CdcEvent *event);
 
 #endif							/* CDC_APPLY_PRIVATE_H */

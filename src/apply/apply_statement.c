@@ -221,51 +221,37 @@ misses_prepared(Apply *apply, const ApplyTable *table, const CdcEvent *event)
 }
 
 /*
- * An XA transaction that was prepared under this pipeline's eyes is committed.
- * Tables that joined between the two have only what their chunks saw. Runs in a
- * transaction of its own: it takes the state's lock.
+ * An XA transaction is committed, and tables have not got all that it changed:
+ * those that joined after its PREPARE, all when that lies before the pipeline's
+ * beginning (prepared is NULL). Either every chunk of a table has seen it, or
+ * nobody brings its rows, and the table stops. Runs in a transaction of its own:
+ * it takes the state's lock.
  */
 static void
-stop_tables_joined_since(Apply *apply, const CdcEvent *event, const DdlStatement *statement, const char *position)
+stop_tables_without(Apply *apply, const CdcEvent *event, const DdlStatement *statement, const char *position,
+					const CatalogPrepared *prepared, List *tables)
 {
 	const CdcPosition *at = cdc_position_is_known(&apply->streamed) ? &apply->streamed : &event->position;
-	CdcPosition prepared;
-	char	   *text;
-	List	   *joined = NIL;
 	List	   *stops = NIL;
 	ListCell   *lc;
 
-	foreach(lc, apply->tables)
-	{
-		const ApplyTable *table = lfirst(lc);
-
-		if (cdc_position_is_known(&table->join_position) && !apply_table_is_stopped(table, at) &&
-			!apply_table_joins_later(table, at))
-			joined = lappend(joined, lfirst(lc));
-	}
-	if (joined == NIL)
-		return;
-
-	if (apply->open)
-		apply_commit(apply);
 	heap_transaction_begin();
 	MemoryContextSwitchTo(apply->change_cxt);
 	PushActiveSnapshot(GetTransactionSnapshot());
-	text = catalog_prepared_position(apply->pipeline_id, statement->xid);
-	if (text != NULL && cdc_position_parse(text, &prepared))
+	foreach(lc, tables)
 	{
-		foreach(lc, joined)
-		{
-			ApplyTable *table = lfirst(lc);
+		ApplyTable *table = lfirst(lc);
+		bool		joined = cdc_position_is_known(&table->join_position);
 
-			if (apply_table_joined_after(table, &prepared) && misses_prepared(apply, table, event))
-				stops = lappend(stops,
-								apply_stop_make(table, CDC_ERRCODE_UNSUPPORTED_EVENT,
-												psprintf("XA transaction %s was prepared before source table \"%s.%s\" joined",
-														 statement->xid, table->schema, table->name),
-												psprintf("It was committed at %s; rows that it changed may be missing here.", position),
-												NULL));
-		}
+		if (joined ? !misses_prepared(apply, table, event) : is_in_snapshot(apply, event))
+			continue;
+		stops = lappend(stops,
+						apply_stop_make(table, CDC_ERRCODE_UNSUPPORTED_EVENT,
+										psprintf("XA transaction %s was prepared before source table \"%s.%s\" joined",
+												 statement->xid, table->schema, table->name),
+										psprintf("It was committed at %s; rows that it changed may be missing here.%s", position,
+												 prepared == NULL ? " Which tables it changed is not known." : ""),
+										NULL));
 	}
 	PopActiveSnapshot();
 	CommitTransactionCommand();
@@ -274,35 +260,49 @@ stop_tables_joined_since(Apply *apply, const CdcEvent *event, const DdlStatement
 		(void) apply_stop(apply, stops, at);
 }
 
-/*
- * A prepared XA transaction ends. One that was prepared under this pipeline's
- * eyes has stopped its tables then. One that was not has its rows before the
- * start mark in the log. Either every chunk has seen them, or nobody brings
- * them, and then a commit must not pass in silence.
- */
-static void
+/* Tables whose changes count now, and whose changes by that transaction are not kept. */
+static List *
+tables_without(Apply *apply, const CdcEvent *event, const CatalogPrepared *prepared)
+{
+	const CdcPosition *at = cdc_position_is_known(&apply->streamed) ? &apply->streamed : &event->position;
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, apply->tables)
+	{
+		ApplyTable *table = lfirst(lc);
+
+		if (!(prepared != NULL && apply_prepared_covers(prepared, table)) &&
+			!apply_table_is_stopped(table, at) && !apply_table_joins_later(table, at))
+			result = lappend(result, table);
+	}
+	return result;
+}
+
+/* A prepared XA transaction ends. */
+static ApplyResult
 finish_prepared(Apply *apply, const CdcEvent *event, const DdlStatement *statement, const char *position)
 {
-	bool		harmless;
-
-	if (statement->kind == DDL_XA_COMMIT && !apply->in_txn)
-		stop_tables_joined_since(apply, event, statement, position);
+	CatalogPrepared *prepared;
+	List	   *without;
 
 	apply_begin(apply);
 	PushActiveSnapshot(GetTransactionSnapshot());
-	harmless = catalog_prepared_remove(apply->pipeline_id, statement->xid) ||
-		statement->kind == DDL_XA_ROLLBACK || is_in_snapshot(apply, event);
+	prepared = catalog_prepared_find(apply->pipeline_id, statement->xid);
+	if (statement->kind == DDL_XA_ROLLBACK && prepared != NULL)
+		catalog_prepared_delete(prepared);
 	PopActiveSnapshot();
-	if (harmless)
-		return;
+	if (statement->kind == DDL_XA_ROLLBACK)
+		return APPLY_OK;
 
-	apply_commit(apply);		/* what came before it */
-	ereport(ERROR,
-			(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
-			 errmsg("XA transaction %s was prepared before pipeline \"%s\" began",
-					statement->xid, apply->pipeline_name),
-			 errdetail("It was committed at %s; the rows that it changed may be missing here.", position),
-			 errhint("Drop the target tables, then use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+	if (tables_without(apply, event, prepared) != NIL)
+	{
+		apply_commit(apply);
+		/* again: the list of tables may have been read anew */
+		without = tables_without(apply, event, prepared);
+		stop_tables_without(apply, event, statement, position, prepared, without);
+	}
+	return prepared != NULL ? apply_prepared_commit(apply, event, prepared) : APPLY_OK;
 }
 
 /*
@@ -329,6 +329,36 @@ makes_what_we_know(Apply *apply, const DdlStatement *statement, const ApplyTable
 	return !changed;
 }
 
+static void
+read_statement(Apply *apply, const CdcStatement *text, DdlStatement *statement)
+{
+	if (ddl_statement_read(text->text, text->len, text->schema ? text->schema : "", text->sql_mode,
+						   &apply->arena, statement) != CDC_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("A statement of %zu bytes could not be read.", text->len)));
+}
+
+/* What was kept for an XA COMMIT that is passed over is not going to be applied. */
+int64
+apply_statement_passed_over(Apply *apply, const CdcEvent *event)
+{
+	CatalogPrepared *prepared;
+	DdlStatement statement;
+
+	read_statement(apply, &event->statement, &statement);
+	if (statement.kind != DDL_XA_COMMIT && statement.kind != DDL_XA_ROLLBACK)
+		return 0;
+	apply_begin(apply);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	prepared = catalog_prepared_find(apply->pipeline_id, statement.xid);
+	if (prepared != NULL)
+		catalog_prepared_delete(prepared);
+	PopActiveSnapshot();
+	return prepared != NULL && statement.kind == DDL_XA_COMMIT ? prepared->changes : 0;
+}
+
 ApplyResult
 apply_statement(Apply *apply, const CdcEvent *event)
 {
@@ -340,23 +370,14 @@ apply_statement(Apply *apply, const CdcEvent *event)
 	ListCell   *lc;
 	char		position[CDC_POSITION_TEXT_MAX];
 
-	if (ddl_statement_read(text->text, text->len, text->schema ? text->schema : "", text->sql_mode,
-						   &apply->arena, &statement) != CDC_OK)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("A statement of %zu bytes could not be read.", text->len)));
-
+	read_statement(apply, text, &statement);
 	if (is_of_no_consequence(&statement))
 		return APPLY_OK;
 
 	cdc_position_format(at, position);
 
 	if (statement.kind == DDL_XA_COMMIT || statement.kind == DDL_XA_ROLLBACK)
-	{
-		finish_prepared(apply, event, &statement, position);
-		return APPLY_OK;
-	}
+		return finish_prepared(apply, event, &statement, position);
 
 	if (statement.kind == DDL_ROLLBACK_TO)
 		tables = touched_tables(apply);

@@ -243,6 +243,12 @@ apply_want_table(void *arg, const char *schema, const char *name)
 	ApplyTable *table = apply_table_find(apply, schema, name);
 	const CdcPosition *at = apply->in_txn ? &apply->txn_start : &apply->streamed;
 
+	/* when its changes will count its table may be in another state */
+	if (apply->holding)
+	{
+		apply_hold_note_table(apply, schema, name);
+		return table != NULL;
+	}
 	return table != NULL && !apply_table_is_stopped(table, at) && !apply_table_joins_later(table, at);
 }
 

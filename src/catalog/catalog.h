@@ -405,9 +405,35 @@ extern void catalog_index_retry(int32 pipeline_id);
 
 /* ---- prepared XA transactions ---- */
 
-extern void catalog_prepared_add(int32 pipeline_id, const char *xid, const CdcPosition *position);
-extern char *catalog_prepared_position(int32 pipeline_id, const char *xid);	/* NULL when it is not there */
-extern bool catalog_prepared_remove(int32 pipeline_id, const char *xid);	/* was it there? */
+/* One that waits for its XA COMMIT or XA ROLLBACK. What it changed is kept in pieces, see binlog/change_store.h. */
+typedef struct CatalogPrepared
+{
+	int32		pipeline_id;
+	int32		prepared_id;	/* of its pieces */
+	const char *xid;			/* as the log has it behind XA COMMIT */
+	CdcPosition position;		/* where it starts */
+	TimestampTz prepared_at;	/* by the source's clock; 0: not told */
+	List	   *source_tables;	/* "schema.table" of all that it changed, ours or not */
+	bool		has_tables;		/* false: too many to be listed */
+	int32		last_table_id;	/* tables with a higher number joined after it: what it changed in them is not kept */
+	int64		changes;		/* kept */
+	int64		bytes;
+	int32		pieces;
+} CatalogPrepared;
+
+/* A number for the pieces of a transaction that is being read; nobody but the ingest worker makes them. */
+extern int32 catalog_prepared_next_id(int32 pipeline_id);
+
+/* Note one; a noted one of the same name goes, with its pieces. */
+extern void catalog_prepared_insert(const CatalogPrepared *prepared);
+extern CatalogPrepared *catalog_prepared_find(int32 pipeline_id, const char *xid);	/* NULL when there is none */
+extern List *catalog_prepared_list(int32 pipeline_id);
+extern void catalog_prepared_delete(const CatalogPrepared *prepared);	/* with its pieces */
+
+/* Pieces are numbered 1, 2, ... */
+extern void catalog_prepared_add_piece(int32 pipeline_id, int32 prepared_id, int32 piece_no, const char *data, Size len);
+extern bytea *catalog_prepared_piece(int32 pipeline_id, int32 prepared_id, int32 piece_no);	/* NULL when there is none */
+extern void catalog_prepared_delete_pieces(int32 pipeline_id, int32 prepared_id);
 
 /* ---- source transactions to pass over, catalog_skip.c ---- */
 

@@ -33,7 +33,8 @@ typedef enum CatalogRelation
 	CATALOG_REL_TABLE_STATE,
 	CATALOG_REL_SNAPSHOT_CHUNK,
 	CATALOG_REL_SNAPSHOT_DELETED,
-	CATALOG_REL_PREPARED_XID,
+	CATALOG_REL_PREPARED_TRANSACTION,
+	CATALOG_REL_PREPARED_CHANGE,
 	CATALOG_REL_DEAD_LETTER,
 	CATALOG_REL_TARGET_INDEX,
 	CATALOG_REL_SKIPPED_TRANSACTION,
@@ -42,7 +43,7 @@ typedef enum CatalogRelation
 	CATALOG_REL_VERIFY_DIFFERENCE
 } CatalogRelation;
 
-#define CATALOG_RELATIONS 13
+#define CATALOG_RELATIONS 14
 
 /* Column numbers, as in the install script. */
 enum
@@ -155,10 +156,26 @@ enum
 
 enum
 {
-	Anum_prepared_xid_pipeline_id = 1,
-	Anum_prepared_xid_xid,
-	Anum_prepared_xid_position,
-	Natts_prepared_xid = Anum_prepared_xid_position
+	Anum_prepared_transaction_pipeline_id = 1,
+	Anum_prepared_transaction_prepared_id,
+	Anum_prepared_transaction_xid,
+	Anum_prepared_transaction_position,
+	Anum_prepared_transaction_prepared_at,
+	Anum_prepared_transaction_source_tables,
+	Anum_prepared_transaction_last_table_id,
+	Anum_prepared_transaction_changes,
+	Anum_prepared_transaction_bytes,
+	Anum_prepared_transaction_pieces,
+	Natts_prepared_transaction = Anum_prepared_transaction_pieces
+};
+
+enum
+{
+	Anum_prepared_change_pipeline_id = 1,
+	Anum_prepared_change_prepared_id,
+	Anum_prepared_change_piece_no,
+	Anum_prepared_change_data,
+	Natts_prepared_change = Anum_prepared_change_data
 };
 
 enum

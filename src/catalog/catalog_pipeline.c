@@ -316,7 +316,8 @@ catalog_pipeline_delete(const CatalogPipeline *pipeline)
 	catalog_delete_rows(CATALOG_REL_DEAD_LETTER, 1, &id);
 	catalog_delete_rows(CATALOG_REL_TARGET_INDEX, 1, &id);
 	catalog_verify_delete(id);
-	catalog_delete_rows(CATALOG_REL_PREPARED_XID, 1, &id);
+	catalog_delete_rows(CATALOG_REL_PREPARED_CHANGE, 1, &id);
+	catalog_delete_rows(CATALOG_REL_PREPARED_TRANSACTION, 1, &id);
 	catalog_delete_rows(CATALOG_REL_SNAPSHOT_DELETED, 1, &id);
 	catalog_delete_rows(CATALOG_REL_SNAPSHOT_CHUNK, 1, &id);
 	catalog_delete_rows(CATALOG_REL_TABLE_STATE, 1, &id);

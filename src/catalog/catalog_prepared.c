@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * catalog_prepared.c
- *	  Rows of cdc_bridge.prepared_xid: XA transactions that wait for their end.
+ *	  Rows of cdc_bridge.prepared_transaction and prepared_change: XA
+ *	  transactions that wait for their end, and what they changed.
  *
  * NOTES
- *	  A row is written together with the position behind the PREPARE, and goes
+ *	  Rows are written together with the position behind the PREPARE, and go
  *	  together with the position behind the XA COMMIT or XA ROLLBACK. So an XA
  *	  COMMIT without a row belongs to a PREPARE that this pipeline never saw.
  *
@@ -14,71 +15,163 @@
 #include "postgres.h"
 
 #include "access/stratnum.h"
+#include "access/table.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 
 #include "catalog/catalog_heap.h"
 
-/* Begin a scan for the one row; returns it or NULL. The caller ends the scan. */
-static HeapTuple
-find(CatalogScan *scan, int32 pipeline_id, const char *xid)
-{
-	ScanKeyData keys[2];
-
-	ScanKeyInit(&keys[0], Anum_prepared_xid_pipeline_id, BTEqualStrategyNumber, F_INT4EQ,
-				Int32GetDatum(pipeline_id));
-	/* the column has collation "C", as ScanKeyInit has it */
-	ScanKeyInit(&keys[1], Anum_prepared_xid_xid, BTEqualStrategyNumber, F_TEXTEQ,
-				CStringGetTextDatum(xid));
-	catalog_scan_begin_keys(scan, CATALOG_REL_PREPARED_XID, RowExclusiveLock, NULL, 2, keys);
-	return catalog_scan_next(scan);
-}
-
-/* Note that a transaction was prepared at a position; the position of one that is noted already is replaced. */
-void
-catalog_prepared_add(int32 pipeline_id, const char *xid, const CdcPosition *position)
+int32
+catalog_prepared_next_id(int32 pipeline_id)
 {
 	CatalogScan scan;
 	HeapTuple	tuple;
-	Datum		values[Natts_prepared_xid];
-	bool		nulls[Natts_prepared_xid] = {0};
+	int32		last = 0;
+
+	catalog_scan_begin_ordered(&scan, CATALOG_REL_PREPARED_TRANSACTION, AccessShareLock, 1, &pipeline_id);
+	tuple = catalog_scan_next_ordered(&scan, BackwardScanDirection);
+	if (HeapTupleIsValid(tuple))
+		last = catalog_get_int32(tuple, RelationGetDescr(scan.rel), Anum_prepared_transaction_prepared_id);
+	catalog_scan_end(&scan);
+	return last + 1;
+}
+
+static CatalogPrepared *
+read_prepared(HeapTuple tuple, TupleDesc desc)
+{
+	CatalogPrepared *prepared = palloc0(sizeof(CatalogPrepared));
+	char	   *position = catalog_get_text(tuple, desc, Anum_prepared_transaction_position);
+
+	prepared->pipeline_id = catalog_get_int32(tuple, desc, Anum_prepared_transaction_pipeline_id);
+	prepared->prepared_id = catalog_get_int32(tuple, desc, Anum_prepared_transaction_prepared_id);
+	prepared->xid = catalog_get_text(tuple, desc, Anum_prepared_transaction_xid);
+	(void) cdc_position_parse(position, &prepared->position);
+	prepared->prepared_at = catalog_get_time(tuple, desc, Anum_prepared_transaction_prepared_at);
+	prepared->source_tables = catalog_get_list(tuple, desc, Anum_prepared_transaction_source_tables);
+	prepared->has_tables = !heap_attisnull(tuple, Anum_prepared_transaction_source_tables, desc);
+	prepared->last_table_id = catalog_get_int32(tuple, desc, Anum_prepared_transaction_last_table_id);
+	prepared->changes = catalog_get_int64(tuple, desc, Anum_prepared_transaction_changes);
+	prepared->bytes = catalog_get_int64(tuple, desc, Anum_prepared_transaction_bytes);
+	prepared->pieces = catalog_get_int32(tuple, desc, Anum_prepared_transaction_pieces);
+	return prepared;
+}
+
+CatalogPrepared *
+catalog_prepared_find(int32 pipeline_id, const char *xid)
+{
+	CatalogPrepared *prepared = NULL;
+	CatalogScan scan;
+	HeapTuple	tuple;
+	ScanKeyData keys[2];
+
+	ScanKeyInit(&keys[0], Anum_prepared_transaction_pipeline_id, BTEqualStrategyNumber, F_INT4EQ,
+				Int32GetDatum(pipeline_id));
+	/* the column has collation "C", as ScanKeyInit has it */
+	ScanKeyInit(&keys[1], Anum_prepared_transaction_xid, BTEqualStrategyNumber, F_TEXTEQ,
+				CStringGetTextDatum(xid));
+	catalog_scan_begin_keys(&scan, CATALOG_REL_PREPARED_TRANSACTION, AccessShareLock, "prepared_transaction_xid_key",
+							2, keys);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple))
+		prepared = read_prepared(tuple, RelationGetDescr(scan.rel));
+	catalog_scan_end(&scan);
+	return prepared;
+}
+
+List *
+catalog_prepared_list(int32 pipeline_id)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+	List	   *result = NIL;
+
+	catalog_scan_begin_ordered(&scan, CATALOG_REL_PREPARED_TRANSACTION, AccessShareLock, 1, &pipeline_id);
+	while (HeapTupleIsValid(tuple = catalog_scan_next_ordered(&scan, ForwardScanDirection)))
+		result = lappend(result, read_prepared(tuple, RelationGetDescr(scan.rel)));
+	catalog_scan_end(&scan);
+	return result;
+}
+
+void
+catalog_prepared_insert(const CatalogPrepared *prepared)
+{
+	CatalogPrepared *former = catalog_prepared_find(prepared->pipeline_id, prepared->xid);
+	Datum		values[Natts_prepared_transaction];
+	bool		nulls[Natts_prepared_transaction] = {0};
 	char		text[CDC_POSITION_TEXT_MAX];
+	Relation	rel;
 
-	tuple = find(&scan, pipeline_id, xid);
-	if (HeapTupleIsValid(tuple))
-		catalog_tuple_delete(scan.rel, tuple);
-	cdc_position_format(position, text);
-	values[Anum_prepared_xid_pipeline_id - 1] = Int32GetDatum(pipeline_id);
-	values[Anum_prepared_xid_xid - 1] = CStringGetTextDatum(xid);
-	values[Anum_prepared_xid_position - 1] = CStringGetTextDatum(text);
-	catalog_tuple_insert(scan.rel, values, nulls);
-	catalog_scan_end(&scan);
+	if (former != NULL)
+		catalog_prepared_delete(former);
+	cdc_position_format(&prepared->position, text);
+	values[Anum_prepared_transaction_pipeline_id - 1] = Int32GetDatum(prepared->pipeline_id);
+	values[Anum_prepared_transaction_prepared_id - 1] = Int32GetDatum(prepared->prepared_id);
+	values[Anum_prepared_transaction_xid - 1] = CStringGetTextDatum(prepared->xid);
+	values[Anum_prepared_transaction_position - 1] = CStringGetTextDatum(text);
+	values[Anum_prepared_transaction_prepared_at - 1] = TimestampTzGetDatum(prepared->prepared_at);
+	nulls[Anum_prepared_transaction_prepared_at - 1] = prepared->prepared_at == 0;
+	values[Anum_prepared_transaction_source_tables - 1] = catalog_list_datum(prepared->source_tables);
+	nulls[Anum_prepared_transaction_source_tables - 1] = !prepared->has_tables;
+	values[Anum_prepared_transaction_last_table_id - 1] = Int32GetDatum(prepared->last_table_id);
+	values[Anum_prepared_transaction_changes - 1] = Int64GetDatum(prepared->changes);
+	values[Anum_prepared_transaction_bytes - 1] = Int64GetDatum(prepared->bytes);
+	values[Anum_prepared_transaction_pieces - 1] = Int32GetDatum(prepared->pieces);
+
+	rel = table_open(catalog_relation_oid(CATALOG_REL_PREPARED_TRANSACTION), RowExclusiveLock);
+	catalog_tuple_insert(rel, values, nulls);
+	table_close(rel, NoLock);
 }
 
-/* Where a prepared transaction began, as text; NULL when none is noted. */
-char *
-catalog_prepared_position(int32 pipeline_id, const char *xid)
+void
+catalog_prepared_delete(const CatalogPrepared *prepared)
 {
-	CatalogScan scan;
-	HeapTuple	tuple = find(&scan, pipeline_id, xid);
-	char	   *position = NULL;
+	int32		keys[] = {prepared->pipeline_id, prepared->prepared_id};
 
-	if (HeapTupleIsValid(tuple))
-		position = catalog_get_text(tuple, RelationGetDescr(scan.rel), Anum_prepared_xid_position);
-	catalog_scan_end(&scan);
-	return position;
+	catalog_prepared_delete_pieces(prepared->pipeline_id, prepared->prepared_id);
+	catalog_delete_rows(CATALOG_REL_PREPARED_TRANSACTION, 2, keys);
 }
 
-/* Forget a prepared transaction; false when none was noted. */
-bool
-catalog_prepared_remove(int32 pipeline_id, const char *xid)
-{
-	CatalogScan scan;
-	HeapTuple	tuple = find(&scan, pipeline_id, xid);
-	bool		found = HeapTupleIsValid(tuple);
+/* ------------------------------------------------------------------------- pieces */
 
-	if (found)
-		catalog_tuple_delete(scan.rel, tuple);
+void
+catalog_prepared_add_piece(int32 pipeline_id, int32 prepared_id, int32 piece_no, const char *data, Size len)
+{
+	Datum		values[Natts_prepared_change];
+	bool		nulls[Natts_prepared_change] = {0};
+	bytea	   *piece = (bytea *) cstring_to_text_with_len(data, (int) len);
+	Relation	rel;
+
+	values[Anum_prepared_change_pipeline_id - 1] = Int32GetDatum(pipeline_id);
+	values[Anum_prepared_change_prepared_id - 1] = Int32GetDatum(prepared_id);
+	values[Anum_prepared_change_piece_no - 1] = Int32GetDatum(piece_no);
+	values[Anum_prepared_change_data - 1] = PointerGetDatum(piece);
+	rel = table_open(catalog_relation_oid(CATALOG_REL_PREPARED_CHANGE), RowExclusiveLock);
+	catalog_tuple_insert(rel, values, nulls);
+	table_close(rel, NoLock);
+	pfree(piece);
+}
+
+bytea *
+catalog_prepared_piece(int32 pipeline_id, int32 prepared_id, int32 piece_no)
+{
+	int32		keys[] = {pipeline_id, prepared_id, piece_no};
+	CatalogScan scan;
+	HeapTuple	tuple;
+	bytea	   *piece = NULL;
+
+	catalog_scan_begin(&scan, CATALOG_REL_PREPARED_CHANGE, AccessShareLock, 3, keys);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple))
+		piece = (bytea *) DatumGetPointer(catalog_get_varlena(tuple, RelationGetDescr(scan.rel),
+															  Anum_prepared_change_data));
 	catalog_scan_end(&scan);
-	return found;
+	return piece;
+}
+
+void
+catalog_prepared_delete_pieces(int32 pipeline_id, int32 prepared_id)
+{
+	int32		keys[] = {pipeline_id, prepared_id};
+
+	catalog_delete_rows(CATALOG_REL_PREPARED_CHANGE, 2, keys);
 }

@@ -97,6 +97,7 @@ typedef struct CdcEvent
 	CdcPosition position;
 	CdcPosition start;			/* STATEMENT outside a transaction: where it starts */
 	CdcGtid		gtid;			/* BEGIN, and STATEMENT outside a transaction */
+	bool		is_xa;			/* BEGIN: an XA transaction, which may end in PREPARE */
 	int64_t		source_time_us; /* when the source wrote it, microseconds since 1970; 0 unknown */
 	CdcChange	change;			/* CHANGE */
 	CdcStatement statement;		/* STATEMENT */

@@ -582,7 +582,7 @@ check_xa_recover(CheckState *state)
 		add_ok(state, "xa_recover", "The user may list prepared XA transactions.");
 	else
 		add_warning(state, "xa_recover",
-					"A start cannot wait for XA transactions that were prepared before it; when one is committed later, the pipeline fails.",
+					"A start cannot wait for XA transactions that were prepared before it; when one is committed later, tables stop.",
 					psprintf("GRANT XA_RECOVER_ADMIN ON *.* TO %s;", account));
 }
 

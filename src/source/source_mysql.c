@@ -210,6 +210,7 @@ start_event(CdcEvent *event, CdcEventKind kind, const BinlogEvent *from)
 	event->position.offset = 0;
 	event->position.born = 0;
 	event->gtid.kind = CDC_GTID_NONE;
+	event->is_xa = false;
 	event->source_time_us = (int64) from->timestamp * 1000000;
 }
 
@@ -233,7 +234,7 @@ forget_group(SourceMysql *source)
 }
 
 static bool
-emit_begin(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
+emit_begin(SourceMysql *source, const BinlogEvent *from, bool is_xa, CdcEvent *event)
 {
 	if (!source->have_gtid)
 	{
@@ -246,6 +247,7 @@ emit_begin(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
 	start_event(event, CDC_EVENT_BEGIN, from);
 	event->position = source->group_start;
 	event->gtid = source->gtid.gtid;
+	event->is_xa = is_xa;
 	set_commit_time(source, event);
 	return true;
 }
@@ -378,7 +380,7 @@ handle_query(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
 		case DDL_BEGIN:
 		case DDL_XA_START:
 			if (!source->in_transaction)
-				return emit_begin(source, from, event);
+				return emit_begin(source, from, kind == DDL_XA_START, event);
 			if (source->gtid.gtid.kind == CDC_GTID_MARIADB)
 				return false;	/* an old MariaDB says both */
 			return emit_broken_off(source, from, event);
@@ -431,7 +433,7 @@ handle_gtid(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
 	}
 	if (flags & (BINLOG_GTID_STANDALONE | BINLOG_GTID_XA_COMPLETE))
 		return false;
-	return emit_begin(source, from, event);
+	return emit_begin(source, from, (flags & BINLOG_GTID_XA_PREPARE) != 0, event);
 }
 
 static bool
@@ -444,7 +446,7 @@ handle_rows(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
 		/* rows without a BEGIN: seen nowhere, but nothing may be lost */
 		source->held = *from;
 		source->has_held = true;
-		return emit_begin(source, from, event);
+		return emit_begin(source, from, false, event);
 	}
 	if (table != NULL && source->want != NULL && !source->want(source->arg, table->schema, table->name))
 		binlog_reader_skip_rows(source->reader);

@@ -13,7 +13,6 @@ my $source = CdcBridge::Source->new;
 my $postgres = CdcBridge::Postgres->new;
 
 my %case = (
-	xa => sub { return ("xa start 'x1'", 'insert into shop.xa values (10, 10)', "xa end 'x1'", "xa prepare 'x1'", "xa commit 'x1'"); },
 	statement => sub { return ("set session binlog_format = 'STATEMENT'", 'insert into shop.statement values (10, 10)', "set session binlog_format = 'ROW'"); },
 	minimal => sub { return ("set session binlog_row_image = 'MINIMAL'", 'update shop.minimal set v = 10 where id = 1', "set session binlog_row_image = 'FULL'"); },
 	added => sub { return ('alter table shop.added add column w int', 'insert into shop.added values (10, 10, 10)'); },

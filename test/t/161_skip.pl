@@ -15,11 +15,6 @@ $source->sql('create database shop', 'create table shop.t (id int primary key, v
 	'insert into shop.t values (1, 1)');
 $source->sql(q{grant xa_recover_admin on *.* to 'repl'@'%'}) if $source->is_mysql;
 
-# a transaction that is prepared before the pipeline begins, and stays so
-my $early = $source->connect;
-$early->do($_) for ("xa start 'early'", 'insert into shop.x values (1, 1)', "xa end 'early'", "xa prepare 'early'");
-$early->disconnect;
-
 my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, options => '{"batch_max_ms": 0}')->setup->start;
 $pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
 my $skipped = sub { return $pipeline->status('transactions_skipped'); };
@@ -27,11 +22,19 @@ my $target = sub { return $postgres->psql("select coalesce(string_agg(id::text, 
 my $row = sub { return $postgres->psql('select skipped_at is not null, coalesce(skipped_position, $$-$$), coalesce(skipped_changes, -1) from cdc_bridge.skipped_transaction order by skip_id desc limit 1'); };
 
 # ---- the one that it failed in
+# an XA transaction whose kept changes were damaged
+my $early = $source->connect;
+$early->do($_) for ("xa start 'early'", 'insert into shop.x values (1, 1)', "xa end 'early'", "xa prepare 'early'");
+$early->disconnect;
+ok($postgres->poll('select count(*) from cdc_bridge.prepared_change', '1'), 'a prepared transaction is kept');
+$postgres->psql(q{update cdc_bridge.prepared_change set data = substr(data, 1, length(data) - 1)});
 $source->sql('insert into shop.t values (2, 2)');
 $source->sql("xa commit 'early'");
 $source->sql('insert into shop.t values (3, 3)');
 $pipeline->wait_for_state('failed');
-is($pipeline->status('last_error_sqlstate'), 'YC005', 'the pipeline fails at the XA COMMIT');
+like($pipeline->status('last_error'), qr/^kept changes of an XA transaction of pipeline "shop_in" are damaged$/, 'the pipeline fails at the XA COMMIT');
+is($pipeline->status('last_error_sqlstate'), '22000', 'with SQLSTATE');
+like($pipeline->status('last_error_hint'), qr/cdc_skip_transaction\(\)/, 'and a way out');
 is($target->('t'), '1,2', 'with all before it applied');
 like($pipeline->status('last_error_position'), qr/:\d+$/, 'it tells where');
 my $where = $pipeline->status('last_error_position');
@@ -42,7 +45,8 @@ $pipeline->start->wait_for_state('streaming')->wait_for_catchup;
 is($target->('t'), '1,2,3', 'what follows is there');
 is($target->('x'), '', 'what was passed over is not');
 is($skipped->(), '1', 'it is counted');
-is($row->(), "t|$where|0", 'and written down');
+is($row->(), "t|$where|1", 'and written down');
+is($postgres->psql('select count(*) from cdc_bridge.prepared_change'), '0', 'nothing of it is kept');
 like($postgres->log_text, qr/source transaction at \Q$where\E is passed over by pipeline "shop_in"/, 'and logged');
 $source->sql('delete from shop.x');
 

@@ -72,7 +72,7 @@ restore('anew');
 	my $restored = CdcBridge::Pipeline->new(source => $source, postgres => $postgres);
 	is($postgres->psql('select pipeline, owner, source, state, tables, applied_file from pg_stat_cdc_pipeline'), 'shop_in|ann|shop|stopped|5|', 'a restored pipeline is stopped, and has no position');
 	is($postgres->psql("select count(*) from pg_class c join pg_namespace n on n.oid = relnamespace where nspname = 'cdc_bridge' and relname like 'position\\_%'"), '0', 'nor position tables');
-	for my $table (qw(pipeline_state table_state snapshot_chunk snapshot_deleted prepared_xid skipped_transaction))
+	for my $table (qw(pipeline_state table_state snapshot_chunk snapshot_deleted prepared_transaction prepared_change skipped_transaction))
 	{
 		is($postgres->psql("select count(*) from cdc_bridge.$table"), '0', "nothing of $table is restored");
 	}
