@@ -108,7 +108,7 @@ WERROR ?= -Werror
 PG_CPPFLAGS = -I$(TREE)/src $(SYSTEM_HEADERS)
 # -MMD -MP: the header dependencies; PGXS tracks them only when the server was configured to.
 PG_CFLAGS   = -std=gnu11 -Wall -Wextra -Wno-unused-parameter $(WERROR) -pthread -MMD -MP
-SHLIB_LINK  = $(MYSQL_LIBS) -lz -lzstd -lpthread
+SHLIB_LINK  = $(MYSQL_LIBS) -ldeflate -lzstd -lpthread
 
 # Bitcode for JIT inlining would be of no use (nothing here is called from expressions), doubles the time to build,
 # and wants the very clang that built the server.

@@ -4,13 +4,13 @@
 #   make test-unit   unit and golden tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   make fuzz        fuzz every decoder (FUZZ_RUNS, CDC_FUZZ_INPUTS, CDC_FUZZ_SECONDS, FUZZ_SEED); make fuzz-json: one
 #
-# Everything that is built goes below build/. Needs zlib and libzstd; prove for test-unit; clang for fuzz.
+# Everything that is built goes below build/. Needs libdeflate and libzstd, and zlib as a second opinion in the tests; prove for test-unit; clang for fuzz.
 
 PLAIN_DIRS   := src/core src/binlog src/ddl
 PLAIN_CC     ?= cc
 PLAIN_CFLAGS ?= -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror
 PLAIN_OPT    ?= -O2 -g
-PLAIN_LIBS   := -lz -lzstd
+PLAIN_LIBS   := -ldeflate -lz -lzstd
 
 PLAIN_SRC    := $(wildcard $(addsuffix /*.c,$(PLAIN_DIRS)))
 PLAIN_OUT    := build/plain

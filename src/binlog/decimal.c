@@ -14,6 +14,8 @@
  */
 #include "binlog/decimal.h"
 
+#include <string.h>
+
 /* Bytes of a group of 0 to 9 digits. */
 static const uint8_t group_bytes[] = {0, 1, 1, 2, 2, 3, 3, 4, 4, 4};
 static const uint32_t power10[] = {1,      10,      100,      1000,      10000,
@@ -35,78 +37,100 @@ binlog_decimal_size(int precision, int scale)
 	                   group_bytes[scale % 9]);
 }
 
-/*
- * Read a group of "digits" digits at *p and write them at *out. The first byte
- * of the value comes with its top bit already put right in "first".
- */
-static bool
-put_group(const uint8_t **p, const uint8_t *start, uint8_t first, uint8_t mask, int digits,
-          char **out)
+/* The group of n bytes at p, as it was before the value was made to sort as bytes. */
+static inline uint32_t
+read_group(const uint8_t *p, int n, bool is_first, bool negative)
 {
 	uint32_t value = 0;
 
-	for (int i = 0; i < group_bytes[digits]; i++)
-	{
-		uint8_t b = (*p == start ? first : **p) ^ mask;
+	for (int i = 0; i < n; i++)
+		value = value << 8 | p[i];
+	if (is_first)
+		value ^= (uint32_t) 0x80 << 8 * (n - 1);
+	if (negative)
+		value ^= UINT32_MAX >> (32 - 8 * n);
+	return value;
+}
 
-		value = value << 8 | b;
-		(*p)++;
-	}
-	if (value >= power10[digits])
-		return false;
-	for (int i = digits - 1; i >= 0; i--)
+/* Write a number with n digits, leading zeros included. */
+static inline void
+put_digits(char *out, uint32_t value, int n)
+{
+	static const char pairs[] = "00010203040506070809"
+	                            "10111213141516171819"
+	                            "20212223242526272829"
+	                            "30313233343536373839"
+	                            "40414243444546474849"
+	                            "50515253545556575859"
+	                            "60616263646566676869"
+	                            "70717273747576777879"
+	                            "80818283848586878889"
+	                            "90919293949596979899";
+
+	for (; n >= 2; n -= 2)
 	{
-		(*out)[i] = (char) ('0' + value % 10);
-		value /= 10;
+		memcpy(out + n - 2, pairs + 2 * (value % 100), 2);
+		value /= 100;
 	}
-	*out += digits;
-	return true;
+	if (n == 1)
+		out[0] = (char) ('0' + value % 10);
+}
+
+static inline int
+count_digits(uint32_t value)
+{
+	int n = 1;
+
+	while (n < 9 && value >= power10[n])
+		n++;
+	return n;
 }
 
 uint32_t
 binlog_decimal_to_text(const uint8_t *data, int precision, int scale, char *out)
 {
-	char digits[BINLOG_DECIMAL_DIGITS_MAX + 1];
-	char *d = digits;
-	char *o = out;
-	const uint8_t *p = data;
-	uint8_t first = data[0] ^ 0x80;
 	bool negative = (data[0] & 0x80) == 0;
-	uint8_t mask = negative ? 0xff : 0;
 	int whole = precision - scale;
-	int i;
+	const uint8_t *p = data;
+	char *o = out;
+	char *begin;
 	bool zero = true;
 
-	if (whole % 9 != 0 && !put_group(&p, data, first, mask, whole % 9, &d))
-		return 0;
-	for (i = 0; i < whole / 9; i++)
-	{
-		if (!put_group(&p, data, first, mask, 9, &d))
-			return 0;
-	}
-	for (i = 0; i < scale / 9; i++)
-	{
-		if (!put_group(&p, data, first, mask, 9, &d))
-			return 0;
-	}
-	if (scale % 9 != 0 && !put_group(&p, data, first, mask, scale % 9, &d))
-		return 0;
-
-	for (i = 0; i < precision && zero; i++)
-		zero = digits[i] == '0';
-	if (negative && !zero)
+	if (negative)
 		*o++ = '-';
-	for (i = 0; i < whole - 1 && digits[i] == '0'; i++)
-		;
-	if (whole == 0)
-		*o++ = '0';
-	for (; i < whole; i++)
-		*o++ = digits[i];
-	if (scale > 0)
+	begin = o;
+	for (int digits = whole % 9 != 0 ? whole % 9 : 9, left = whole; left > 0; left -= digits, digits = 9)
 	{
-		*o++ = '.';
-		for (i = whole; i < precision; i++)
-			*o++ = digits[i];
+		uint32_t value = read_group(p, group_bytes[digits], p == data, negative);
+		int n = o > begin ? digits : count_digits(value);
+
+		if (value >= power10[digits])
+			return 0;
+		p += group_bytes[digits];
+		if (o == begin && value == 0)
+			continue;			/* leading zeros */
+		put_digits(o, value, n);
+		o += n;
+		zero = false;
 	}
+	if (o == begin)
+		*o++ = '0';
+	if (scale > 0)
+		*o++ = '.';
+	for (int left = scale; left > 0;)
+	{
+		int digits = left < 9 ? left : 9;
+		uint32_t value = read_group(p, group_bytes[digits], p == data, negative);
+
+		if (value >= power10[digits])
+			return 0;
+		p += group_bytes[digits];
+		put_digits(o, value, digits);
+		o += digits;
+		left -= digits;
+		zero = zero && value == 0;
+	}
+	if (negative && zero)
+		memmove(out, begin, (size_t) (o-- - begin));
 	return (uint32_t) (o - out);
 }

@@ -33,7 +33,7 @@
 #include "binlog/reader.h"
 
 #include <string.h>
-#include <zlib.h>
+#include <libdeflate.h>
 
 #include "binlog/event_body.h"
 #include "binlog/payload.h"
@@ -148,7 +148,7 @@ checksum_matches(const uint8_t *event, size_t len, bool clear_in_use)
 	const uint8_t *sum = event + len - EVENT_CHECKSUM_LEN;
 	uint32_t stored = (uint32_t) sum[0] | (uint32_t) sum[1] << 8 | (uint32_t) sum[2] << 16 |
 	                  (uint32_t) sum[3] << 24;
-	uLong crc = crc32(0, NULL, 0);
+	uint32_t crc = 0;
 
 	if (clear_in_use)
 	{
@@ -157,12 +157,13 @@ checksum_matches(const uint8_t *event, size_t len, bool clear_in_use)
 
 		memcpy(header, event, EVENT_HEADER_LEN);
 		header[17] &= (uint8_t) ~EVENT_FLAG_IN_USE;
-		crc = crc32(crc, header, EVENT_HEADER_LEN);
-		crc = crc32_z(crc, event + EVENT_HEADER_LEN, len - EVENT_HEADER_LEN - EVENT_CHECKSUM_LEN);
+		crc = libdeflate_crc32(crc, header, EVENT_HEADER_LEN);
+		crc = libdeflate_crc32(crc, event + EVENT_HEADER_LEN,
+		                       len - EVENT_HEADER_LEN - EVENT_CHECKSUM_LEN);
 	}
 	else
-		crc = crc32_z(crc, event, len - EVENT_CHECKSUM_LEN);
-	return (uint32_t) crc == stored;
+		crc = libdeflate_crc32(crc, event, len - EVENT_CHECKSUM_LEN);
+	return crc == stored;
 }
 
 /* Find the body of the event and verify the checksum, if there is one. */

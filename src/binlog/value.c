@@ -151,13 +151,16 @@ set_data(CdcCell *cell, CdcCellKind kind, const void *data, uint32_t len)
 	cell->v.data = data;
 }
 
-/* Integers of 1 to 8 bytes, sign extended as their width says. */
-static void
-integer_cell(const CdcColumnDef *column, const CdcField *field, CdcCell *cell)
+/* Integers of n bytes (a constant where this is called), sign extended as their width says. */
+static inline CdcStatus
+integer_cell(const CdcColumnDef *column, const CdcField *field, uint32_t n, CdcCell *cell, CdcError *err)
 {
-	uint64_t v = read_le(field->data, field->len);
-	unsigned shift = 64 - 8 * field->len;
+	unsigned shift = 64 - 8 * n;
+	uint64_t v;
 
+	if (field->len != n)
+		return invalid_value(column, err);
+	v = read_le(field->data, n);
 	if (column->is_unsigned)
 	{
 		cell->kind = CDC_CELL_UINT;
@@ -168,6 +171,7 @@ integer_cell(const CdcColumnDef *column, const CdcField *field, CdcCell *cell)
 		cell->kind = CDC_CELL_INT;
 		cell->v.i = (int64_t) (v << shift) >> shift;
 	}
+	return CDC_OK;
 }
 
 /* The fraction bytes hold digits in pairs: scale 1 and 2 hundredths, and so on. */
@@ -512,7 +516,7 @@ string_cell(const CdcColumnDef *column, const uint8_t *data, uint32_t len, CdcAr
 	return CDC_OK;
 }
 
-/* Types that are not integers, in the order of their numbers. */
+/* Types that are neither integers nor plain strings, in the order of their numbers. */
 static CdcStatus
 other_cell(const CdcColumnDef *column, const CdcField *field, CdcArena *arena, CdcCell *cell,
            CdcError *err)
@@ -521,8 +525,11 @@ other_cell(const CdcColumnDef *column, const CdcField *field, CdcArena *arena, C
 	uint32_t len;
 	uint32_t bits32;
 	uint64_t bits;
+	BinlogFieldShape shape = binlog_field_shape(column->wire_type, column->wire_meta);
 	CdcStatus status;
 
+	if (shape.known && shape.prefix == 0 && field->len != shape.fixed)
+		return invalid_value(column, err);
 	switch (column->wire_type)
 	{
 		case WIRE_FLOAT:
@@ -578,14 +585,6 @@ other_cell(const CdcColumnDef *column, const CdcField *field, CdcArena *arena, C
 			return enum_cell(column, field, cell, err);
 		case WIRE_SET:
 			return set_cell(column, field, arena, cell, err);
-		case WIRE_VARCHAR:
-		case WIRE_TINY_BLOB:
-		case WIRE_MEDIUM_BLOB:
-		case WIRE_LONG_BLOB:
-		case WIRE_BLOB:
-		case WIRE_VAR_STRING:
-		case WIRE_STRING:
-			return string_cell(column, field->data, field->len, arena, cell, err);
 		case WIRE_GEOMETRY:
 			set_data(cell, CDC_CELL_GEOMETRY, field->data, field->len);
 			return CDC_OK;
@@ -599,8 +598,6 @@ CdcStatus
 binlog_field_to_cell(const CdcColumnDef *column, const CdcField *field, CdcArena *arena,
                      CdcCell *cell, CdcError *err)
 {
-	BinlogFieldShape shape;
-
 	cell->kind = CDC_CELL_NULL;
 	cell->len = 0;
 	cell->invalid = 0;
@@ -611,18 +608,26 @@ binlog_field_to_cell(const CdcColumnDef *column, const CdcField *field, CdcArena
 		return cdc_fail(err, CDC_UNSUPPORTED, 0,
 		                "column \"%.64s\" has no whole value in the row image",
 		                column->name != NULL ? column->name : "");
-	shape = binlog_field_shape(column->wire_type, column->wire_meta);
-	if (shape.known && shape.prefix == 0 && field->len != shape.fixed)
-		return invalid_value(column, err);
 	switch (column->wire_type)
 	{
 		case WIRE_TINY:
+			return integer_cell(column, field, 1, cell, err);
 		case WIRE_SHORT:
+			return integer_cell(column, field, 2, cell, err);
 		case WIRE_INT24:
+			return integer_cell(column, field, 3, cell, err);
 		case WIRE_LONG:
+			return integer_cell(column, field, 4, cell, err);
 		case WIRE_LONGLONG:
-			integer_cell(column, field, cell);
-			return CDC_OK;
+			return integer_cell(column, field, 8, cell, err);
+		case WIRE_VARCHAR:
+		case WIRE_TINY_BLOB:
+		case WIRE_MEDIUM_BLOB:
+		case WIRE_LONG_BLOB:
+		case WIRE_BLOB:
+		case WIRE_VAR_STRING:
+		case WIRE_STRING:
+			return string_cell(column, field->data, field->len, arena, cell, err);
 		default:
 			return other_cell(column, field, arena, cell, err);
 	}

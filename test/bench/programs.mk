@@ -26,7 +26,7 @@ all: $(OUT)/decode $(OUT)/writer
 	+@$(MAKE) --no-print-directory -C $(OUT)/direct-pg$(PG_MAJOR) -f $(TREE)/test/bench/programs.mk BENCH_PGXS=1 PG_CONFIG=$(PG_CONFIG) all
 
 $(OUT)/decode: $(OUT)/obj/test/bench/decode.o $(DECODER_OBJ)
-	$(CC) -pthread -o $@ $^ $(MYSQL_LIBS) -lz -lzstd
+	$(CC) -pthread -o $@ $^ $(MYSQL_LIBS) -ldeflate -lzstd
 
 $(OUT)/writer: $(OUT)/obj/test/bench/writer.o
 	$(CC) -o $@ $^ $(MYSQL_LIBS)
