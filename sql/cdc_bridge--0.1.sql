@@ -386,12 +386,13 @@ COMMENT ON FUNCTION @extschema@.cdc_alter_pipeline(text, text, jsonb, text, regr
 REVOKE ALL ON FUNCTION @extschema@.cdc_alter_pipeline(text, text, jsonb, text, regrole) FROM PUBLIC;
 
 -- "at", because "position" would have to be quoted in a call with named arguments.
-CREATE FUNCTION @extschema@.cdc_set_position(pipeline text, at text DEFAULT NULL, gtids text DEFAULT NULL)
+CREATE FUNCTION @extschema@.cdc_set_position(pipeline text, at text DEFAULT NULL, gtids text DEFAULT NULL,
+	server text DEFAULT NULL, anew boolean DEFAULT false)
 RETURNS void
 LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'cdc_set_position';
-COMMENT ON FUNCTION @extschema@.cdc_set_position(text, text, text) IS 'say where in the source''s log a stopped pipeline goes on';
-REVOKE ALL ON FUNCTION @extschema@.cdc_set_position(text, text, text) FROM PUBLIC;
+COMMENT ON FUNCTION @extschema@.cdc_set_position(text, text, text, text, boolean) IS 'say where in the source''s log a stopped pipeline goes on';
+REVOKE ALL ON FUNCTION @extschema@.cdc_set_position(text, text, text, text, boolean) FROM PUBLIC;
 
 CREATE FUNCTION @extschema@.cdc_skip_transaction(pipeline text, at text DEFAULT NULL, gtid text DEFAULT NULL)
 RETURNS void

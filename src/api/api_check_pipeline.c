@@ -35,6 +35,7 @@
 #include "pipeline/budget.h"
 #include "pipeline/shmem.h"
 #include "schema/table.h"
+#include "source/source_choose.h"
 
 PG_FUNCTION_INFO_V1(cdc_check_pipeline);
 
@@ -178,85 +179,16 @@ want_table(void *arg, const char *schema, const char *name)
 	return false;
 }
 
-/* How far the file of the position is from the end that the source removes files at. */
-static CdcCheckLine *
-check_file(MysqlSession *session, const CatalogPosition *position)
-{
-	char		text[CDC_POSITION_TEXT_MAX];
-	char	   *oldest = NULL;
-	int			files = 0;
-	int			found = 0;
-	MysqlRow	row;
-
-	mysql_session_query(session, "SHOW BINARY LOGS");
-	while (mysql_session_fetch(session, &row))
-	{
-		const char *file = row.values[0] != NULL ? row.values[0] : "";
-
-		files++;
-		if (oldest == NULL)
-			oldest = pstrdup(file);
-		if (strcmp(file, position->position.file) == 0)
-			found = files;
-	}
-	cdc_position_format(&position->position, text);
-	if (found == 0)
-		return make_line("position", "error",
-						 psprintf("The source no longer has the position %s; its oldest binary log is %s.",
-								  text, oldest != NULL ? oldest : "not there"),
-						 "If the position was set with cdc_set_position(), set another one. "
-						 "Else drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.");
-	if (found == 1 && files > 1)
-		return make_line("position", "warning",
-						 psprintf("The position %s is in the oldest of the source's %d binary logs, which is the next to be removed.",
-								  text, files),
-						 "Let the pipeline catch up soon, or keep the source's binary logs for longer (binlog_expire_logs_seconds).");
-	return make_line("position", "ok",
-					 psprintf("The source has the position %s; %d older binary logs would be removed before its own.",
-							  text, found - 1), NULL);
-}
-
-/* The same for a position that is a set of GTIDs: has the source removed one that is not in it? */
-static CdcCheckLine *
-check_gtids(MysqlSession *session, const MysqlServerInfo *info, const CatalogPosition *position)
-{
-	const char *subset;
-
-	if (info->flavor == MYSQL_FLAVOR_MARIADB)
-		return make_line("position", "ok", psprintf("The position is %s.", position->gtids), NULL);
-	/* a set in its canonical form has nothing that a literal would have to escape */
-	subset = mysql_session_scalar(session, psprintf("SELECT GTID_SUBSET(@@global.gtid_purged, '%s')", position->gtids));
-	if (subset != NULL && strcmp(subset, "1") == 0)
-		return make_line("position", "ok", psprintf("The source has all that is not in the position %s.", position->gtids), NULL);
-	return make_line("position", "error", "The source has removed transactions that the pipeline has not applied.",
-					 "Drop the pipeline with cdc_drop_pipeline() and start it anew.");
-}
-
 /* A step: is the durable position still in the source's log? */
 static List *
 check_position(void *arg)
 {
 	CheckPipeline *c = arg;
 	CatalogPosition *position = catalog_position_load(c->pipeline->id, false);
-	MysqlSession *session;
-	const MysqlServerInfo *info;
-	CdcCheckLine *line;
 
 	if (position == NULL)
 		return list_make1(make_line("position", "ok", "There is none yet: the first start copies the tables.", NULL));
-	session = mysql_session_open(mysql_endpoint_load(c->serverid, c->pipeline->owner));
-	info = mysql_server_info(session);
-	if (position->identity[0] != '\0' && strcmp(position->identity, info->identity) != 0)
-		line = make_line("position", "error",
-						 psprintf("The position belongs to server \"%s\"; server \"%s\" answers.",
-								  position->identity, info->identity),
-						 "Let the address lead to the former server again, or drop the pipeline with cdc_drop_pipeline() and start it anew.");
-	else if (cdc_position_is_known(&position->position))
-		line = check_file(session, position);
-	else
-		line = check_gtids(session, info, position);
-	mysql_session_close(session);
-	return list_make1(line);
+	return source_choose_check(mysql_endpoint_load(c->serverid, c->pipeline->owner), c->pipeline, position);
 }
 
 static void

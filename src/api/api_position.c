@@ -28,6 +28,7 @@
 #include "core/gtid.h"
 #include "pipeline/shmem.h"
 #include "schema/table.h"
+#include "snapshot/snapshot.h"
 #include "util/util_arena.h"
 #include "util/util_gtid.h"
 
@@ -90,7 +91,7 @@ check_family(const CatalogPosition *current, CdcGtidKind kind, const char *text)
 		known = kind_of_gtids(current->gtids);
 	else if (strncmp(current->identity, "mariadb:", 8) == 0)
 		known = CDC_GTID_MARIADB;
-	else if (current->identity[0] != '\0')
+	else if (current->identity[0] != '\0' && strcmp(current->identity, CATALOG_ANY_SERVER) != 0)
 		known = CDC_GTID_MYSQL;
 	if (known == CDC_GTID_NONE || known == kind)
 		return;
@@ -108,7 +109,7 @@ position_text(const CatalogPosition *at)
 	static char text[CDC_POSITION_TEXT_MAX];
 
 	if (!cdc_position_is_known(&at->position))
-		return at->gtids;
+		return at->gtids[0] != '\0' ? at->gtids : "the beginning";
 	cdc_position_format(&at->position, text);
 	return text;
 }
@@ -117,7 +118,7 @@ position_text(const CatalogPosition *at)
 
 /* Between two lives of its workers, and with no copy under way that relies on what the stream brings. */
 static void
-check_can_be_set(const CatalogPipeline *pipeline, const CatalogPosition *current)
+check_can_be_set(const CatalogPipeline *pipeline, const CatalogPosition *current, bool anew)
 {
 	List	   *tables = catalog_table_list(pipeline->id);
 	ListCell   *lc;
@@ -127,13 +128,13 @@ check_can_be_set(const CatalogPipeline *pipeline, const CatalogPosition *current
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("pipeline \"%s\" is not stopped", pipeline->name),
 				 errhint("Run SELECT cdc_stop_pipeline(%s) first.", quote_literal_cstr(pipeline->name))));
-	if (current == NULL && tables == NIL)
+	if (current == NULL && (tables == NIL || anew))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("pipeline \"%s\" has no tables yet", pipeline->name),
+				 errmsg(anew ? "pipeline \"%s\" has no position yet" : "pipeline \"%s\" has no tables yet", pipeline->name),
 				 errdetail("Its first start copies them and finds a position by itself."),
 				 errhint("Run SELECT cdc_start_pipeline(%s).", quote_literal_cstr(pipeline->name))));
-	foreach(lc, current != NULL ? tables : NIL)
+	foreach(lc, current != NULL && !anew ? tables : NIL)
 	{
 		const CatalogTable *table = lfirst(lc);
 
@@ -163,9 +164,22 @@ say_what_it_means(const CatalogPipeline *pipeline, const CatalogPosition *from, 
 	const char *old = from != NULL ? pstrdup(position_text(from)) : NULL;
 	int			order;
 
+	if (strcmp(to->identity, CATALOG_ANY_SERVER) == 0)
+	{
+		ereport(NOTICE,
+				(errmsg("pipeline \"%s\" copies all its tables anew when it is started", pipeline->name),
+				 errdetail("Its position was %s. Targets keep their rows until the new copies take their place; a table without a key has to be emptied before.",
+						   old)));
+		ereport(LOG,
+				(errmsg("position of pipeline \"%s\" is given up by role \"%s\"", pipeline->name,
+						GetUserNameFromId(GetUserId(), false)),
+				 errdetail("It was %s. All tables are to be copied anew.", old)));
+		return;
+	}
 	if (from == NULL)
 		meaning = "Its tables are taken to hold what the source had at that position; differences stay.";
 	else if (!cdc_position_is_known(&from->position) || !cdc_position_is_known(&to->position) ||
+			 strcmp(from->identity, to->identity) != 0 ||
 			 !cdc_position_compare(&to->position, &from->position, &order))
 		meaning = "Changes between the former position and this one are left out or applied again, whichever way it lies.";
 	else if (order > 0)
@@ -182,24 +196,43 @@ say_what_it_means(const CatalogPipeline *pipeline, const CatalogPosition *from, 
 			 old != NULL ? errdetail("It was %s.", old) : 0));
 }
 
+/* The arguments of cdc_set_position, before anything is known of the pipeline. */
+static void
+check_arguments(const char *name, const char *position, const char *gtids, const char *server, bool anew)
+{
+	if ((position != NULL) + (gtids != NULL) + anew != 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("exactly one of \"at\", \"gtids\" and \"anew\" must be given"),
+				 errhint("For example: SELECT cdc_set_position(%s, at => 'binlog.000042:4').", quote_literal_cstr(name))));
+	if (server != NULL && position == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("\"server\" goes with \"at\" only"),
+				 errdetail("GTIDs mean the same on all servers of a replication.")));
+	if (server != NULL && (server[0] == '\0' || strcmp(server, CATALOG_ANY_SERVER) == 0))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid server \"%s\"", server),
+				 errhint("Give its identity, as the pipeline's last error or cdc_check_pipeline() names it: the server_uuid of MySQL, \"mariadb:server_id:gtid_domain_id\" of MariaDB.")));
+}
+
 Datum
 cdc_set_position(PG_FUNCTION_ARGS)
 {
 	char	   *name = api_name_arg(fcinfo);
 	char	   *position = api_text_arg(fcinfo, 1);
 	char	   *gtids = api_text_arg(fcinfo, 2);
+	char	   *server = api_text_arg(fcinfo, 3);
+	bool		anew = !PG_ARGISNULL(4) && PG_GETARG_BOOL(4);
 	CdcGtidKind kind = CDC_GTID_NONE;
-	CatalogPosition to = {0};
+	CatalogPosition to = {.gtids = ""};
 	CatalogPosition *current;
 	CatalogPositionLog *log;
 	CatalogPipeline *pipeline;
 
 	PreventCommandIfReadOnly("cdc_set_position()");
-	if ((position == NULL) == (gtids == NULL))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("exactly one of \"at\" and \"gtids\" must be given"),
-				 errhint("For example: SELECT cdc_set_position(%s, at => 'binlog.000042:4').", quote_literal_cstr(name))));
+	check_arguments(name, position, gtids, server, anew);
 
 	pipeline = catalog_pipeline_by_name(name);
 	if (pipeline == NULL)
@@ -217,13 +250,11 @@ cdc_set_position(PG_FUNCTION_ARGS)
 	api_check_owner(pipeline);
 
 	current = catalog_position_load(pipeline->id, true);
-	check_can_be_set(pipeline, current);
+	check_can_be_set(pipeline, current, anew);
+	to.identity = anew ? CATALOG_ANY_SERVER : server != NULL ? server : current != NULL ? current->identity : "";
 	if (position != NULL)
-	{
 		read_position(position, &to.position);
-		to.gtids = "";
-	}
-	else
+	else if (gtids != NULL)
 	{
 		kind = kind_of_gtids(gtids);
 		check_family(current, kind, gtids);
@@ -232,7 +263,15 @@ cdc_set_position(PG_FUNCTION_ARGS)
 
 	catalog_pipeline_complete(pipeline->id);
 	log = catalog_position_log_open(pipeline->id, CurrentMemoryContext);
-	catalog_position_log_start(log, current != NULL ? current->identity : "", kind, &to.position, to.gtids);
+	if (current != NULL && server != NULL && strcmp(server, current->identity) != 0)
+	{
+		CatalogMove move = {.identity = server,.position = to.position,.gtids = ""};
+
+		/* what was noted of the former log goes */
+		(void) snapshot_move_write(pipeline, log, &move);
+	}
+	else
+		catalog_position_log_start(log, to.identity, kind, &to.position, to.gtids);
 	say_what_it_means(pipeline, current, &to);
 	PG_RETURN_VOID();
 }

@@ -273,6 +273,13 @@ extern void catalog_table_set_notice(int32 pipeline_id, int32 table_id, const Ut
 /* A table that is to begin, or to be copied anew, cannot do so now: the reason, whatever its state, and that it still wants to. */
 extern void catalog_table_put_off(int32 pipeline_id, int32 table_id, const UtilErrorInfo *error);
 
+/*
+ * The stream goes on at another server: forget positions in the log of the former one, so that all changes that come are
+ * applied to a table that streams, and none to one that is stopped. anew: its copy is to begin anew; what is written of a
+ * copy that is under way is refused by its generation from now on. The caller holds the locks of tables that are being copied.
+ */
+extern void catalog_table_leave_server(int32 pipeline_id, int32 table_id, bool anew, bool keyless);
+
 /* ---- snapshot ledger: the chunks of a table, which together are all of its keys ---- */
 
 typedef enum CatalogChunkState
@@ -455,6 +462,7 @@ extern bool catalog_skip_add(CatalogSkip *skip);
 extern void catalog_skip_set_done(int32 pipeline_id, int32 skip_id, const CdcPosition *position, int64 changes);
 
 /* How many were passed over; number of the newest request, 0 when there is none. */
+extern void catalog_skip_remove(int32 pipeline_id, int32 skip_id);
 extern int64 catalog_skip_count(int32 pipeline_id);
 extern int32 catalog_skip_last(int32 pipeline_id);
 
@@ -475,6 +483,21 @@ typedef struct CatalogPosition
 	char	   *gtids;			/* whole set as text; "" when none */
 	TimestampTz committed_at;	/* when its row was written */
 } CatalogPosition;
+
+/* Identity of a position that any server may continue, with a new copy of all tables. */
+#define CATALOG_ANY_SERVER "*"
+
+/* Where a pipeline goes on instead of its position: at another server, or anew. */
+typedef struct CatalogMove
+{
+	char	   *identity;		/* of the server that is followed from now on */
+	char	   *target;			/* 'host "db2", port 3306' */
+	CdcGtidKind kind;			/* of its GTIDs */
+	CdcPosition position;		/* unknown: by GTIDs */
+	char	   *gtids;
+	bool		copy_all;		/* what lies between is lost: all tables are to be copied anew */
+	char	   *reason;			/* sentences for the server's log */
+} CatalogMove;
 
 /*
  * Newest position, or NULL. Can be called by anybody who may see the pipeline.

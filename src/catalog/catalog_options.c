@@ -17,6 +17,7 @@
 
 static const char *const collapse_values[] = {"auto", "off", NULL};
 static const char *const on_error_values[] = {"stop_table", "dead_letter", NULL};
+static const char *const on_position_lost_values[] = {"fail", "resync", NULL};
 static const char *const zero_date_values[] = {"error", "null", "epoch", "infinity", NULL};
 static const char *const nul_bytes_values[] = {"error", "strip", "replace", NULL};
 static const char *const secondary_indexes_values[] = {"after_snapshot", "none", NULL};
@@ -46,6 +47,8 @@ static const UtilOption option_list[] = {
 	.description = "a change that cannot be applied: stop its table, or keep it in cdc_dead_letters and go on"},
 	{.name = "on_existing",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = on_existing_values,
 	.description = "a target that has rows when the pipeline first runs: stop the table, keep the rows, or begin with an empty or a new table"},
+	{.name = "on_position_lost",.type = UTIL_OPTION_ENUM,.default_text = "fail",.values = on_position_lost_values,
+	.description = "the source no longer has what is not applied, or another server lacks what is: fail, or copy all tables anew beside their rows"},
 	{.name = "secondary_indexes",.type = UTIL_OPTION_ENUM,.default_text = "after_snapshot",.values = secondary_indexes_values,
 	.description = "unique and secondary indexes of tables that the pipeline makes: built when a table streams, or none"},
 	{.name = "snapshot",.type = UTIL_OPTION_ENUM,.default_text = "initial",.values = snapshot_values,

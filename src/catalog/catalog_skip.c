@@ -154,3 +154,11 @@ catalog_skip_set_done(int32 pipeline_id, int32 skip_id, const CdcPosition *posit
 		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
 	catalog_scan_end(&scan);
 }
+
+void
+catalog_skip_remove(int32 pipeline_id, int32 skip_id)
+{
+	int32		keys[] = {pipeline_id, skip_id};
+
+	catalog_delete_rows(CATALOG_REL_SKIPPED_TRANSACTION, 2, keys);
+}

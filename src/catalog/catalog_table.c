@@ -688,3 +688,41 @@ catalog_table_set_join(int32 pipeline_id, int32 table_id, int32 generation, cons
 	state_update_end(&update, is_due);
 	return is_due;
 }
+
+void
+catalog_table_leave_server(int32 pipeline_id, int32 table_id, bool anew, bool keyless)
+{
+	CdcPosition unknown = {0};
+	StateUpdate update;
+	bool		found;
+
+	state_update_begin(&update, pipeline_id, table_id);
+	found = HeapTupleIsValid(update.tuple);
+	if (found)
+	{
+		TupleDesc	desc = RelationGetDescr(update.scan.rel);
+		bool		is_copied = state_update_is_in(&update, CATALOG_TABLE_SNAPSHOT) ||
+			state_update_is_in(&update, CATALOG_TABLE_CATCHUP);
+
+		state_update_set_position(&update, Anum_table_state_high_file, &unknown);
+		state_update_set_position(&update, Anum_table_state_stop_file, &unknown);
+		state_update_set_position(&update, Anum_table_state_mark_file, &unknown);
+		if (is_copied)
+			state_update_set(&update, Anum_table_state_generation,
+							 Int32GetDatum(catalog_get_int32(update.tuple, desc, Anum_table_state_generation) + 1));
+		/* the copy of a table without a key begins anew by itself, and empties a target that has a join position */
+		if (is_copied && keyless)
+			state_update_set(&update, Anum_table_state_state, CStringGetTextDatum(state_names[CATALOG_TABLE_SNAPSHOT]));
+		else
+		{
+			state_update_set_position(&update, Anum_table_state_join_file, &unknown);
+			update.nulls[Anum_table_state_join_gtids - 1] = update.replaces[Anum_table_state_join_gtids - 1] = true;
+		}
+		if (anew && !(is_copied && keyless))
+		{
+			state_update_set(&update, Anum_table_state_resync_wanted, BoolGetDatum(true));
+			state_update_set(&update, Anum_table_state_chunks_allowed, BoolGetDatum(false));
+		}
+	}
+	state_update_end(&update, found);
+}

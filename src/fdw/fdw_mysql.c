@@ -87,5 +87,7 @@ cdc_mysql_validator(PG_FUNCTION_ARGS)
 		check_place(table, other, def->defname);
 		(void) util_option_check(table, def->defname, defGetString(def));
 	}
+	if (table == &mysql_server_options)
+		mysql_server_options_check(options);
 	PG_RETURN_VOID();
 }

@@ -214,7 +214,7 @@ static const char *
 start_anew_hint(void)
 {
 	return "If the position was set with cdc_set_position(), set another one. "
-		"Else drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.";
+		"Else stop the pipeline and use cdc_set_position() with anew => true: all tables are copied anew beside their rows.";
 }
 
 /* Could the server make nothing of what stands at the position? Then it stood in another log. */
@@ -241,6 +241,7 @@ report_dump(const MysqlErrorSite *site, const MysqlThreadError *error, Report *r
 			 mentions(error, "purged required gtids") ||
 			 mentions(error, "Could not find first log file name") ||
 			 mentions(error, "Could not find GTID state requested") ||
+			 mentions(error, "even though a subsequent sequence number does exist") ||
 			 mentions(error, "could not find next log"))
 	{
 		report->sqlstate = CDC_ERRCODE_POSITION_LOST;
@@ -259,8 +260,8 @@ report_dump(const MysqlErrorSite *site, const MysqlThreadError *error, Report *r
 		report->sqlstate = CDC_ERRCODE_SOURCE_REPLACED;
 		report->message = psprintf("source server \"%s\" does not have the log that was followed", site->server_name);
 		report->hint = "If the position was set with cdc_set_position(), set another one. "
-			"Else the server was replaced, reset or restored from an older copy: drop the target tables, and use "
-			"cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.";
+			"Else the server was replaced, reset or restored from an older copy: stop the pipeline and use cdc_set_position() with "
+			"anew => true, and all tables are copied anew beside their rows.";
 	}
 	else if (mentions(error, "same server_uuid/server_id") || mentions(error, "same server_id"))
 	{

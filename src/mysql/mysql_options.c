@@ -31,13 +31,15 @@
 /* Longest password line that is read from a file. */
 #define PASSWORD_MAX 1024
 
+#define PORT_MAX 65535
+
 static const char *const sslmode_values[] = {"disable", "require", "verify-ca", "verify-full", NULL};
 
 static const UtilOption server_option_list[] = {
 	{.name = "host", .type = UTIL_OPTION_TEXT, .default_text = "localhost",
-	.description = "host name or address of the server; always TCP"},
-	{.name = "port", .type = UTIL_OPTION_INT, .default_text = "3306", .min = 1, .max = 65535,
-	.description = "TCP port of the server"},
+	.description = "host name or address of the server, or a list of them: \"db1,db2\"; always TCP"},
+	{.name = "port", .type = UTIL_OPTION_TEXT, .default_text = "3306",
+	.description = "TCP port of the server: one for all hosts, or a list with one for each"},
 	{.name = "socket", .type = UTIL_OPTION_TEXT, .superuser_only = true,
 	.description = "Unix-domain socket of the server, instead of host and port"},
 	{.name = "sslmode", .type = UTIL_OPTION_ENUM, .values = sslmode_values,
@@ -56,6 +58,8 @@ static const UtilOption server_option_list[] = {
 	.description = "how long connecting and login may take"},
 	{.name = "query_timeout", .type = UTIL_OPTION_INT, .default_text = "60", .min = 0, .max = 86400, .unit = "s",
 	.description = "how long the server may be silent while an answer or its next row is awaited; 0 waits for ever"},
+	{.name = "failover_delay", .type = UTIL_OPTION_INT, .default_text = "5", .min = 0, .max = 86400, .unit = "s",
+	.description = "how long the server that is followed may be gone before another one of the hosts is followed"},
 	{.name = "heartbeat_interval", .type = UTIL_OPTION_INT, .default_text = "1000", .min = 100, .max = 60000, .unit = "ms",
 	.description = "how often an idle server says that it is there; five missing ones end the connection"},
 	{.name = "server_id", .type = UTIL_OPTION_INT, .default_text = "0", .min = 0, .max = INT_MAX,
@@ -99,6 +103,76 @@ find_option(List *options, const char *name)
 			return defGetString(def);
 	}
 	return NULL;
+}
+
+/* The next element of a list that commas separate, without blanks around it, palloc'd; moves *list behind it, to NULL at the end. */
+static char *
+next_element(const char **list)
+{
+	const char *start = *list + strspn(*list, " \t");
+	const char *end = start + strcspn(start, ",");
+
+	*list = *end == ',' ? end + 1 : NULL;
+	while (end > start && (end[-1] == ' ' || end[-1] == '\t'))
+		end--;
+	return pnstrdup(start, end - start);
+}
+
+/* Number of a port; 0 when it is none. */
+static int
+parse_port(const char *text)
+{
+	size_t		len = strlen(text);
+
+	if (len == 0 || len > 5 || strspn(text, "0123456789") != len || atoi(text) > PORT_MAX)
+		return 0;
+	return atoi(text);
+}
+
+static _Noreturn void
+throw_bad_list(const char *name, const char *value, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
+			 errmsg("invalid value for option \"%s\" of cdc_mysql server: \"%s\"", name, value),
+			 errhint("%s", hint)));
+}
+
+/* The options "host" and "port" as hosts; throws when they are no lists, or of different lengths. */
+static MysqlHost *
+parse_hosts(const char *host, const char *port, int *nhosts)
+{
+	List	   *names = NIL;
+	List	   *ports = NIL;
+	MysqlHost  *hosts;
+
+	for (const char *rest = host; rest != NULL;)
+	{
+		names = lappend(names, next_element(&rest));
+		if (((char *) llast(names))[0] == '\0')
+			throw_bad_list("host", host, "The value must be a host name or an address, or a list of them, separated by commas.");
+	}
+	for (const char *rest = port; rest != NULL;)
+	{
+		ports = lappend_int(ports, parse_port(next_element(&rest)));
+		if (llast_int(ports) == 0)
+			throw_bad_list("port", port, "Valid values are whole numbers from 1 to 65535, or a list of them, separated by commas, with one for each host.");
+	}
+	if (list_length(ports) != 1 && list_length(ports) != list_length(names))
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
+				 errmsg("option \"port\" of cdc_mysql server has another number of elements than \"host\""),
+				 errdetail("Number of hosts: %d. Number of ports: %d.", list_length(names), list_length(ports)),
+				 errhint("Give one port for all hosts, or one for each.")));
+
+	*nhosts = list_length(names);
+	hosts = palloc0(sizeof(MysqlHost) * *nhosts);
+	for (int i = 0; i < *nhosts; i++)
+	{
+		hosts[i].name = list_nth(names, i);
+		hosts[i].port = list_nth_int(ports, list_length(ports) == 1 ? 0 : i);
+	}
+	return hosts;
 }
 
 static const char *
@@ -204,6 +278,44 @@ sslmode_from_text(const char *text, bool is_local)
 	return MYSQL_SSL_REQUIRE;
 }
 
+/* Each host has its own default of sslmode. */
+static void
+load_hosts(MysqlEndpoint *endpoint, List *options)
+{
+	const char *sslmode = find_option(options, "sslmode");
+
+	if (endpoint->socket != NULL)
+	{
+		endpoint->hosts = palloc0(sizeof(MysqlHost));
+		endpoint->nhosts = 1;
+	}
+	else
+		endpoint->hosts = parse_hosts(server_text(options, "host"), server_text(options, "port"), &endpoint->nhosts);
+	for (int i = 0; i < endpoint->nhosts; i++)
+	{
+		MysqlHost  *host = &endpoint->hosts[i];
+
+		host->is_local = host->name == NULL || host_is_loopback(host->name);
+		host->sslmode = sslmode_from_text(sslmode, host->is_local);
+	}
+}
+
+void
+mysql_server_options_check(List *options)
+{
+	int			nhosts;
+
+	(void) parse_hosts(server_text(options, "host"), server_text(options, "port"), &nhosts);
+}
+
+char *
+mysql_host_text(const MysqlEndpoint *endpoint, int host)
+{
+	const MysqlHost *h = &endpoint->hosts[host];
+
+	return h->name == NULL ? psprintf("socket \"%s\"", endpoint->socket) : psprintf("host \"%s\", port %d", h->name, h->port);
+}
+
 /*
  * Make the endpoint of a server for a role. The password file, when there is
  * one, is read now and wins over an option "password".
@@ -217,11 +329,8 @@ mysql_endpoint_load(Oid serverid, Oid userid)
 	const char *password_file = find_option(mapping, "password_file");
 
 	endpoint->server_name = pstrdup(server->servername);
-	endpoint->host = server_text(server->options, "host");
-	endpoint->port = server_int(server->options, "port");
 	endpoint->socket = server_text(server->options, "socket");
-	endpoint->is_local = endpoint->socket != NULL || host_is_loopback(endpoint->host);
-	endpoint->sslmode = sslmode_from_text(find_option(server->options, "sslmode"), endpoint->is_local);
+	load_hosts(endpoint, server->options);
 	endpoint->ssl_ca = server_text(server->options, "ssl_ca");
 	endpoint->ssl_cert = server_text(server->options, "ssl_cert");
 	endpoint->ssl_key = server_text(server->options, "ssl_key");
@@ -231,6 +340,7 @@ mysql_endpoint_load(Oid serverid, Oid userid)
 	endpoint->connect_timeout = server_int(server->options, "connect_timeout");
 	endpoint->query_timeout = server_int(server->options, "query_timeout");
 	endpoint->heartbeat_interval = server_int(server->options, "heartbeat_interval");
+	endpoint->failover_delay = server_int(server->options, "failover_delay");
 	endpoint->server_id = (uint32) server_int(server->options, "server_id");
 
 	endpoint->username = find_option(mapping, "username");
@@ -243,7 +353,7 @@ mysql_endpoint_load(Oid serverid, Oid userid)
 	endpoint->password = find_option(mapping, "password");
 	if (password_file != NULL)
 		endpoint->password = read_password_file(password_file, server->servername);
-	if (endpoint->sslmode == MYSQL_SSL_VERIFY_CA && endpoint->ssl_ca == NULL)
+	if (endpoint->hosts[0].sslmode == MYSQL_SSL_VERIFY_CA && endpoint->ssl_ca == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
 				 errmsg("server \"%s\" has sslmode \"verify-ca\" but no ssl_ca", server->servername),

@@ -11,6 +11,7 @@
 #define CDC_MYSQL_OPTIONS_H
 
 #include "postgres.h"
+#include "nodes/pg_list.h"
 
 #include "util/util_options.h"
 
@@ -25,17 +26,25 @@ typedef enum MysqlSslMode
 	MYSQL_SSL_VERIFY_FULL
 } MysqlSslMode;
 
+/* One of the hosts of a SERVER. */
+typedef struct MysqlHost
+{
+	const char *name;			/* NULL: the endpoint's socket */
+	int			port;
+	bool		is_local;		/* loopback address or socket: nobody can listen on the way */
+	MysqlSslMode sslmode;		/* default: require; disable for loopback and sockets */
+} MysqlHost;
+
 /* Where to connect and as whom; all strings live in the context it was made in. */
 typedef struct MysqlEndpoint
 {
 	const char *server_name;	/* name of the SERVER, for messages */
-	const char *host;
-	int			port;
+	MysqlHost  *hosts;			/* in the order of the option "host"; one for a socket */
+	int			nhosts;
+	int			first;			/* number of the host that is tried first: where the followed server was found last */
 	const char *socket;			/* or NULL */
-	bool		is_local;		/* loopback address or socket: nobody can listen on the way */
 	const char *username;
 	const char *password;		/* or NULL */
-	MysqlSslMode sslmode;		/* default: require; disable for loopback and sockets */
 	const char *ssl_ca;
 	const char *ssl_cert;
 	const char *ssl_key;
@@ -44,6 +53,7 @@ typedef struct MysqlEndpoint
 	int			connect_timeout;	/* s */
 	int			query_timeout;	/* s; 0: none */
 	int			heartbeat_interval; /* ms */
+	int			failover_delay; /* s that the followed server may be gone before another one is followed */
 	uint32		server_id;		/* 0: derive from the fingerprint */
 } MysqlEndpoint;
 
@@ -53,5 +63,11 @@ typedef struct MysqlEndpoint
  * unreadable password_file.
  */
 extern MysqlEndpoint *mysql_endpoint_load(Oid serverid, Oid userid);
+
+/* Throw when the options of a SERVER, each of them valid, do not fit together: the lists "host" and "port". */
+extern void mysql_server_options_check(List *options);
+
+/* 'host "db1", port 3306', or 'socket "/path"': how a host is named in messages; palloc'd. */
+extern char *mysql_host_text(const MysqlEndpoint *endpoint, int host);
 
 #endif							/* CDC_MYSQL_OPTIONS_H */

@@ -122,17 +122,6 @@ without_line_feeds(char *text)
 	return text;
 }
 
-void
-mysql_server_require(const MysqlServerInfo *info, const char *identity, const char *pipeline)
-{
-	if (strcmp(info->identity, identity) != 0)
-		ereport(ERROR,
-				(errcode(CDC_ERRCODE_SOURCE_REPLACED),
-				 errmsg("another source server answers for pipeline \"%s\"", pipeline),
-				 errdetail("The pipeline began on server \"%s\"; this one is \"%s\".", identity, info->identity),
-				 errhint("Let the server's address lead to the former server again, or use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
-}
-
 /*
  * A consistent snapshot of MariaDB knows the exact log position that it shows,
  * which no SHOW MASTER STATUS before or after it does.
@@ -227,6 +216,7 @@ mysql_server_exact_mark(MysqlSession *session, const MysqlServerInfo *info, cons
 						const CdcTableDef *def, CdcPosition *mark)
 {
 	MysqlSession *locker;
+	MysqlServerInfo *locker_info;
 
 	memset(mark, 0, sizeof(*mark));
 	if (info->flavor == MYSQL_FLAVOR_MARIADB)
@@ -239,7 +229,7 @@ mysql_server_exact_mark(MysqlSession *session, const MysqlServerInfo *info, cons
 	 * A transaction that wrote to the table holds its metadata lock until it is visible. START TRANSACTION would
 	 * release a lock of the same session, hence another one, which is closed with its context after an error.
 	 */
-	locker = mysql_session_open(endpoint);
+	locker = mysql_server_open(endpoint, info->identity, &locker_info);
 	mysql_session_execute(locker, "SET SESSION lock_wait_timeout = 1");
 	lock_against_writing(locker, def);
 	mysql_server_log_position(locker, info, mark);

@@ -41,8 +41,11 @@ typedef struct MysqlServerInfo
 
 extern MysqlServerInfo *mysql_server_info(MysqlSession *session);
 
-/* Throws CDC_ERRCODE_SOURCE_REPLACED unless it is the server with that identity, on which the pipeline began. */
-extern void mysql_server_require(const MysqlServerInfo *info, const char *identity, const char *pipeline);
+/*
+ * Connect to the server with that identity, whichever host of the endpoint it is at. Throws an error of class 08 when it
+ * is not to be had. mysql_hosts.c.
+ */
+extern MysqlSession *mysql_server_open(const MysqlEndpoint *endpoint, const char *identity, MysqlServerInfo **info);
 
 /* Where the log ends now. An upper mark only: the log moves before the engine (never a start mark). */
 extern void mysql_server_log_position(MysqlSession *session, const MysqlServerInfo *info, CdcPosition *position);

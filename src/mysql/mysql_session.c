@@ -223,12 +223,12 @@ wait_record(MysqlSession *session, UtilWaitEvent why, const uint8 **data, size_t
 }
 
 static void
-fill_thread_connect(const MysqlEndpoint *endpoint, MysqlThreadConnect *connect)
+fill_thread_connect(const MysqlEndpoint *endpoint, const MysqlHost *host, MysqlThreadConnect *connect)
 {
-	bool		use_tls = endpoint->sslmode != MYSQL_SSL_DISABLE;
+	bool		use_tls = host->sslmode != MYSQL_SSL_DISABLE;
 
 	memset(connect, 0, sizeof(*connect));
-	connect->host = unconstify(char *, endpoint->host);
+	connect->host = unconstify(char *, host->name);
 	connect->socket = unconstify(char *, endpoint->socket);
 	connect->username = unconstify(char *, endpoint->username);
 	connect->password = unconstify(char *, endpoint->password);
@@ -236,12 +236,12 @@ fill_thread_connect(const MysqlEndpoint *endpoint, MysqlThreadConnect *connect)
 	connect->ssl_cert = unconstify(char *, endpoint->ssl_cert);
 	connect->ssl_key = unconstify(char *, endpoint->ssl_key);
 	connect->server_public_key = unconstify(char *, endpoint->server_public_key);
-	connect->port = endpoint->port;
+	connect->port = host->port;
 	connect->connect_timeout = endpoint->connect_timeout;
 	connect->use_tls = use_tls;
-	connect->verify_chain = endpoint->sslmode >= MYSQL_SSL_VERIFY_CA;
-	connect->verify_host = endpoint->sslmode == MYSQL_SSL_VERIFY_FULL;
-	connect->fetch_public_key = endpoint->get_server_public_key || endpoint->is_local;
+	connect->verify_chain = host->sslmode >= MYSQL_SSL_VERIFY_CA;
+	connect->verify_host = host->sslmode == MYSQL_SSL_VERIFY_FULL;
+	connect->fetch_public_key = endpoint->get_server_public_key || host->is_local;
 }
 
 /*
@@ -268,7 +268,7 @@ check_key_file(const MysqlEndpoint *endpoint)
 }
 
 static MysqlSession *
-session_create(const MysqlEndpoint *endpoint)
+session_create(const MysqlEndpoint *endpoint, int host)
 {
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "cdc mysql session", ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
@@ -280,14 +280,12 @@ session_create(const MysqlEndpoint *endpoint)
 	session->site.stage = MYSQL_STAGE_CONNECT;
 	session->site.server_name = pstrdup(endpoint->server_name);
 	session->site.username = pstrdup(endpoint->username);
-	session->site.target = endpoint->socket
-		? psprintf("socket \"%s\"", endpoint->socket)
-		: psprintf("host \"%s\", port %d", endpoint->host, endpoint->port);
+	session->site.target = mysql_host_text(endpoint, host);
 	session->callback.func = session_context_cb;
 	session->callback.arg = session;
 	MemoryContextRegisterResetCallback(cxt, &session->callback);
 
-	fill_thread_connect(endpoint, &connect);
+	fill_thread_connect(endpoint, &endpoint->hosts[host], &connect);
 	session->site.key_was_refused = !connect.use_tls && !connect.fetch_public_key &&
 		connect.server_public_key == NULL;
 	session->thread = mysql_thread_start(&connect, RING_SIZE);
@@ -410,13 +408,13 @@ set_up_session(MysqlSession *session)
 }
 
 MysqlSession *
-mysql_session_open(const MysqlEndpoint *endpoint)
+mysql_session_open_host(const MysqlEndpoint *endpoint, int host)
 {
 	MysqlSession *session;
 
 	init_library();
 	check_key_file(endpoint);
-	session = session_create(endpoint);
+	session = session_create(endpoint, host);
 	PG_TRY();
 	{
 		wait_connected(session, endpoint);
@@ -447,6 +445,12 @@ const char *
 mysql_session_server_name(const MysqlSession *session)
 {
 	return session->site.server_name;
+}
+
+const char *
+mysql_session_target(const MysqlSession *session)
+{
+	return session->site.target;
 }
 
 unsigned int

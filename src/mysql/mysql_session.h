@@ -36,9 +36,20 @@ typedef struct MysqlSession MysqlSession;
  * Connect, log in and set the session up (utf8mb4, time_zone '+00:00', sql_mode
  * '' so that zero dates read as they are, autocommit, REPEATABLE READ, long net
  * time-outs, and all else that could change an answer). Waits for it; throws 08001 when the server cannot be reached, 28000
- * when it refuses the login.
+ * when it refuses the login. Of several hosts the first that takes us, beginning with endpoint->first; all of them are
+ * told when none does. Who needs one certain server calls mysql_server_open.
  */
 extern MysqlSession *mysql_session_open(const MysqlEndpoint *endpoint);
+
+/* The same with the host of that number; and with an error of the connection returned in *error (else NULL) and not thrown. */
+extern MysqlSession *mysql_session_open_host(const MysqlEndpoint *endpoint, int host);
+extern MysqlSession *mysql_session_try_host(const MysqlEndpoint *endpoint, int host, ErrorData **error);
+
+/* "host "db1", port 3306": the server that was connected to. Lives as the session does. */
+extern const char *mysql_session_target(const MysqlSession *session);
+
+/* Throw the errors (ErrorData, at least one) that the hosts of an endpoint gave, as one; with several: what each of them said. */
+extern _Noreturn void mysql_hosts_throw(const MysqlEndpoint *endpoint, List *errors);
 
 /* Never throws; NULL is allowed. */
 extern void mysql_session_close(MysqlSession *session);

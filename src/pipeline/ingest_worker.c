@@ -30,6 +30,7 @@
 #include "pipeline/worker.h"
 #include "snapshot/snapshot.h"
 #include "source/source.h"
+#include "source/source_choose.h"
 #include "util/util_wait.h"
 
 /* How long one wait for the source lasts; shorter while a hand-over is near. */
@@ -377,6 +378,21 @@ adopt(Ingest *ingest)
 	snapshot_adopt(worker->pipeline, worker->endpoint, ingest->log);
 }
 
+/* Find the server of the position, or another one that can take its place. */
+static void
+choose_server(Ingest *ingest)
+{
+	const Worker *worker = ingest->worker;
+	MemoryContext cxt = AllocSetContextCreate(worker->cxt, "cdc choose server", ALLOCSET_DEFAULT_SIZES);
+	CatalogMove move;
+
+	MemoryContextSwitchTo(cxt);
+	if (source_choose(worker->endpoint, worker->pipeline, catalog_position_log_current(ingest->log), &move))
+		snapshot_move(worker->pipeline, ingest->log, &move);
+	MemoryContextSwitchTo(worker->cxt);
+	MemoryContextDelete(cxt);
+}
+
 static const CdcPosition *
 open_transaction(void *arg)
 {
@@ -404,6 +420,8 @@ ingest_run(Worker *worker)
 		prepare(&ingest);
 	else if (current->identity[0] == '\0')
 		adopt(&ingest);
+	else
+		choose_server(&ingest);
 	source_complete_gtids(worker->endpoint, ingest.log);
 
 	ingest.apply = apply_create(worker->pipeline, ingest.log, publish_table, &ingest);

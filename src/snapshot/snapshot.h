@@ -46,6 +46,12 @@ extern void snapshot_prepare(const CatalogPipeline *pipeline, const MysqlEndpoin
 extern void snapshot_adopt(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint,
 						   CatalogPositionLog *log);
 
+/* Write down that a pipeline goes on elsewhere, for the ingest worker before it opens the stream, outside a transaction; copies that are under way begin anew. */
+extern void snapshot_move(const CatalogPipeline *pipeline, CatalogPositionLog *log, const CatalogMove *move);
+
+/* The same in the caller's transaction, for who has had the workers leave; returns how many tables begin anew. */
+extern int	snapshot_move_write(const CatalogPipeline *pipeline, CatalogPositionLog *log, const CatalogMove *move);
+
 /* Is a pipeline to stop when its tables have been copied (option snapshot "only")? */
 extern bool snapshot_copies_only(const CatalogPipeline *pipeline);
 

@@ -95,6 +95,24 @@ snapshot_destroy(SnapshotCopy *copy)
 	MemoryContextDelete(copy->cxt);
 }
 
+/*
+ * The stream may go on at another server than before. Then what is copied begins anew, as another generation of its table;
+ * so it is enough to look before work on a generation that is new here. In a transaction.
+ */
+void
+snapshot_check_server(SnapshotCopy *copy)
+{
+	const CatalogPosition *position = catalog_position_load(copy->pipeline_id, true);
+	MemoryContext old;
+
+	if (position == NULL || strcmp(position->identity, copy->identity) == 0)
+		return;
+	snapshot_close_session(copy);
+	old = MemoryContextSwitchTo(copy->cxt);
+	copy->identity = pstrdup(position->identity);
+	MemoryContextSwitchTo(old);
+}
+
 /* Connect if there is no connection; it must be the server that the stream reads from. */
 void
 snapshot_open_session(SnapshotCopy *copy)
@@ -106,11 +124,8 @@ snapshot_open_session(SnapshotCopy *copy)
 
 	MemoryContextReset(copy->session_cxt);
 	old = MemoryContextSwitchTo(copy->session_cxt);
-	copy->session = mysql_session_open(copy->endpoint);
-	copy->info = mysql_server_info(copy->session);
+	copy->session = mysql_server_open(copy->endpoint, copy->identity, &copy->info);
 	MemoryContextSwitchTo(old);
-
-	mysql_server_require(copy->info, copy->identity, copy->pipeline_name);
 }
 
 void
@@ -471,6 +486,13 @@ allow_joined(SnapshotCopy *copy, bool *waiting)
 	*waiting = tables != NIL;
 	if (tables == NIL)
 		return false;
+	heap_transaction_begin();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	MemoryContextSwitchTo(copy->step_cxt);
+	snapshot_check_server(copy);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(copy->step_cxt);
 	snapshot_open_session(copy);
 	return snapshot_join_allow(copy->pipeline_id, tables, copy->session, copy->info);
 }

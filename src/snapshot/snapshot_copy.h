@@ -106,6 +106,7 @@ struct SnapshotCopy
 };
 
 /* snapshot_copy.c */
+extern void snapshot_check_server(SnapshotCopy *copy);
 extern void snapshot_open_session(SnapshotCopy *copy);
 extern void snapshot_close_session(SnapshotCopy *copy); /* what it was sending is lost */
 extern bool snapshot_table_is_due(const SnapshotCopy *copy, const CopyTable *table);	/* in a transaction */

@@ -164,13 +164,11 @@ compare_put_off(const ListCell *a, const ListCell *b)
 static void
 ask_source(SnapshotPrepare *p, const MysqlEndpoint *endpoint, const CatalogPosition *durable, List *known)
 {
-	MysqlSession *session = mysql_session_open(endpoint);
+	MysqlSession *session = mysql_server_open(endpoint, durable->identity, &p->info);
 	List	   *in_turn = list_copy(known);
 	ListCell   *lc;
 
 	list_sort(in_turn, compare_put_off);
-	p->info = mysql_server_info(session);
-	mysql_server_require(p->info, durable->identity, p->pipeline->name);
 	foreach(lc, in_turn)
 	{
 		const CatalogTable *table = lfirst(lc);
@@ -482,8 +480,8 @@ snapshot_join_waiting(int32 pipeline_id)
 	{
 		CatalogTable *table = lfirst(lc);
 
-		/* one without a key gets a mark of its own, see snapshot_keyless.c */
-		if (table->state == CATALOG_TABLE_SNAPSHOT && !table->chunks_allowed &&
+		/* one without a key gets a mark of its own, see snapshot_keyless.c; one that is to begin anew has no place yet */
+		if (table->state == CATALOG_TABLE_SNAPSHOT && !table->chunks_allowed && !table->resync_wanted &&
 			!(table->definition != (Datum) 0 && schema_def_is_keyless(table->definition)))
 			result = lappend(result, table);
 	}

@@ -84,6 +84,7 @@ choose_table(SnapshotCopy *copy)
 			catalog_try_lock_plan(copy->pipeline_id, table->table_id))
 		{
 			chosen = table;
+			snapshot_check_server(copy);
 			break;
 		}
 	}

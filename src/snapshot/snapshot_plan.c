@@ -131,6 +131,8 @@ open_table(SnapshotCopy *copy, const CatalogTable *from)
 	table->source_table = pstrdup(from->source_table);
 	copy->at = table;
 	take_definition(copy, table, from->definition);
+	MemoryContextSwitchTo(copy->step_cxt);
+	snapshot_check_server(copy);
 	MemoryContextSwitchTo(old);
 	return table;
 }

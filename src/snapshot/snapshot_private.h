@@ -32,7 +32,7 @@ typedef struct SnapshotCandidate
 typedef struct SnapshotPrepare
 {
 	const CatalogPipeline *pipeline;
-	const MysqlServerInfo *info;
+	MysqlServerInfo *info;
 	SchemaTypeOptions options;
 	SnapshotStart start;
 	CdcPosition position;		/* start mark */

@@ -62,9 +62,6 @@
 /* "Could not read the binary log", whatever the reason. */
 #define SERVER_ERROR_BINLOG 1236
 
-/* Where the first event of a file stands. */
-#define FIRST_OFFSET 4
-
 /* The clock is read once per so many events that give nothing to the caller. */
 #define SILENT_EVENTS 256
 
@@ -104,6 +101,7 @@ typedef struct SourceMysql
 	CdcPosition last_position;
 	TimestampTz last_heartbeat;
 	CdcPosition quiet_below;	/* unknown: no limit */
+	CdcPosition skip_to;		/* events of that file before it were applied; unknown: none that come */
 } SourceMysql;
 
 /* ---- opening ---- */
@@ -145,23 +143,21 @@ open_stream(SourceMysql *source, const CdcSourceStart *start)
 	SourceCheck check;
 	MysqlDump	dump = {0};
 
-	source->session = mysql_session_open(source->endpoint);
-	source->info = mysql_server_info(source->session);
-	source_start_check_identity(source->endpoint, source->info, start);
+	source->session = mysql_server_open(source->endpoint, start->identity, &source->info);
 	check = check_of(source, source->session, source->info);
 	source_check_require(&check);
 
 	dump.server_id = check.our_server_id;
 	dump.replica_uuid = source_start_replica_uuid(source->pipeline_id);
 	dump.heartbeat_interval = source->endpoint->heartbeat_interval;
-	source_start_plan(source->session, source->info, start, &dump, &source->quiet_below);
+	source_start_plan(source->session, source->info, start, &dump, &source->quiet_below, &source->skip_to);
 	source->reader = binlog_reader_create(allocator, &options);
 	if (source->reader == NULL)
 		util_throw_out_of_memory();
 	binlog_reader_start(source->reader, &dump.from);
 	cdc_arena_init(&source->arena, allocator, STATEMENT_MEMORY_LIMIT);
 	source->last_position = start->position;
-	source->unproven = cdc_position_is_known(&dump.from) && dump.from.offset > FIRST_OFFSET;
+	source->unproven = cdc_position_is_known(&dump.from) && dump.from.offset > SOURCE_FIRST_OFFSET;
 	source->opened_at = dump.from;
 	mysql_session_start_dump(source->session, &dump);
 }
@@ -183,6 +179,7 @@ source_mysql_open(CdcSource *base, const CdcSourceStart *start)
 	source->unproven = false;
 	source->last_heartbeat = 0;
 	memset(&source->quiet_below, 0, sizeof(source->quiet_below));
+	memset(&source->skip_to, 0, sizeof(source->skip_to));
 
 	source->stream_cxt = AllocSetContextCreate(source->cxt, "cdc source stream", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(source->stream_cxt);
@@ -504,7 +501,7 @@ check_log(SourceMysql *source, const BinlogEvent *from)
 			 errdetail("The file that was read began at %s, this one at %s.",
 					   born_text(last->born), born_text(from->end.born)),
 			 errhint("The log was reset, or another server answers: let the address lead to the former server again. "
-					 "Else drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+					 "Else stop the pipeline and use cdc_set_position() with anew => true: all tables are copied anew beside their rows.")));
 }
 
 /* An event cannot be decoded. When it is the first one, the position stood in another log. */
@@ -522,8 +519,8 @@ throw_undecodable(SourceMysql *source)
 			 errmsg("source server \"%s\" does not have the log that was followed", source->endpoint->server_name),
 			 errdetail("No event begins at %s: %s.", text, error->text),
 			 errhint("If the position was set with cdc_set_position(), set another one. "
-					 "Else the server was replaced, reset or restored from an older copy: drop the target tables, and use "
-					 "cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+					 "Else the server was replaced, reset or restored from an older copy: stop the pipeline and use cdc_set_position() with "
+					 "anew => true, and all tables are copied anew beside their rows.")));
 }
 
 /* Was the stream opened inside a file, and has no group begun since? */
@@ -531,7 +528,7 @@ static bool
 awaits_first_group(const SourceMysql *source)
 {
 	return !source->any_group && !source->in_transaction &&
-		cdc_position_is_known(&source->opened_at) && source->opened_at.offset > FIRST_OFFSET;
+		cdc_position_is_known(&source->opened_at) && source->opened_at.offset > SOURCE_FIRST_OFFSET;
 }
 
 /* An event of a group whose beginning lies before the position that the stream was opened at. */
@@ -547,14 +544,28 @@ throw_inside_group(const SourceMysql *source)
 			 errdetail("Half of the transaction would not be applied."),
 			 errhint("If the position was set with cdc_set_position(), set it to where a transaction begins: "
 					 "to a Gtid event in SHOW BINLOG EVENTS. "
-					 "Else the server was replaced, reset or restored from an older copy: drop the target tables, and use "
-					 "cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+					 "Else the server was replaced, reset or restored from an older copy: stop the pipeline and use cdc_set_position() with "
+					 "anew => true, and all tables are copied anew beside their rows.")));
+}
+
+/* Does the event lie before the place in its file that could not be asked for? */
+static bool
+is_skipped(SourceMysql *source, const BinlogEvent *from)
+{
+	if (from->artificial || from->kind == BINLOG_FORMAT || from->kind == BINLOG_ROTATE ||
+		strcmp(from->start.file, source->skip_to.file) != 0 || from->start.offset >= source->skip_to.offset)
+		return false;
+	if (from->kind == BINLOG_ROWS)
+		binlog_reader_skip_rows(source->reader);
+	return true;
 }
 
 /* Turn one event of the log into one of ours; false when there is nothing to pass on. */
 static bool
 handle_event(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
 {
+	if (unlikely(cdc_position_is_known(&source->skip_to)) && is_skipped(source, from))
+		return false;
 	if (unlikely(awaits_first_group(source)) &&
 		(from->kind == BINLOG_QUERY || from->kind == BINLOG_ROWS || from->kind == BINLOG_XID || from->kind == BINLOG_XA_PREPARE))
 		throw_inside_group(source);
@@ -644,7 +655,8 @@ is_torn_end(const SourceMysql *source, const ErrorData *edata)
 static void
 step_over_torn_end(SourceMysql *source, ErrorData *edata, CdcEvent *event)
 {
-	MysqlSession *session = mysql_session_open(source->endpoint);
+	MysqlServerInfo *info;
+	MysqlSession *session = mysql_server_open(source->endpoint, source->info->identity, &info);
 	const char *sync = mysql_session_scalar(session, "SELECT @@global.sync_binlog");
 	char	   *next = source_start_next_file(session, source->log_file);
 	char	   *file = pstrdup(source->log_file);
@@ -662,10 +674,10 @@ step_over_torn_end(SourceMysql *source, ErrorData *edata, CdcEvent *event)
 						source->endpoint->server_name),
 				 errdetail("Its file \"%s\" ends so since the server crashed. With sync_binlog = %s the log may lack transactions that the tables have.",
 						   file, sync ? sync : "unknown"),
-				 errhint("Run SET GLOBAL sync_binlog = 1 on the source, and set it in its configuration. Then drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+				 errhint("Run SET GLOBAL sync_binlog = 1 on the source, and set it in its configuration. Then stop the pipeline and use cdc_set_position() with anew => true: all tables are copied anew beside their rows.")));
 
 	snprintf(start.position.file, sizeof(start.position.file), "%s", next);
-	start.position.offset = FIRST_OFFSET;
+	start.position.offset = SOURCE_FIRST_OFFSET;
 	source_mysql_open(&source->base, &start);
 	ereport(LOG,
 			(errmsg("binary log of source server \"%s\" breaks off in the middle of an event",
@@ -777,55 +789,66 @@ source_mysql_ack(CdcSource *base, const CdcPosition *position)
 
 /* ---- checking ---- */
 
-/* A connection that fails is a line of the report, not an end of it. */
-static List *
-connection_failure(ErrorData *edata)
+static CdcCheckLine *
+make_line(const char *check, const char *status, const char *detail, const char *hint)
 {
-	CdcCheckLine *line;
+	CdcCheckLine *line = palloc0(sizeof(CdcCheckLine));
 
-	if (edata->sqlerrcode != ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION &&
-		edata->sqlerrcode != ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION &&
-		edata->sqlerrcode != ERRCODE_TOO_MANY_CONNECTIONS &&
-		edata->sqlerrcode != ERRCODE_CONNECTION_FAILURE)
-		ReThrowError(edata);
-	line = palloc0(sizeof(CdcCheckLine));
-	line->check = "connection";
-	line->status = "error";
-	line->detail = edata->detail ? edata->detail : edata->message;
-	line->hint = edata->hint;
-	return list_make1(line);
+	line->check = check;
+	line->status = status;
+	line->detail = detail;
+	line->hint = hint;
+	return line;
 }
 
+/* A host that could take the place of another one: that they are of one family, and that both write GTIDs. */
+static CdcCheckLine *
+failover_line(const char *host, const MysqlServerInfo *first, const MysqlServerInfo *info)
+{
+	if (info->flavor != first->flavor)
+		return make_line("host", "error", psprintf("%s is a server of another family than the first host.", host),
+						 "Take it out of the list; positions of MySQL and MariaDB do not fit each other.");
+	if (strcmp(info->identity, first->identity) == 0)
+		return make_line("host", "warning", psprintf("%s leads to the same server as the first host, \"%s\".", host, info->identity),
+						 info->flavor == MYSQL_FLAVOR_MARIADB
+						 ? "If it is another server, give it a server_id of its own." : NULL);
+	if (!info->gtid_on || !first->gtid_on)
+		return make_line("host", "error", psprintf("%s is server \"%s\", and no pipeline can go over to it without GTIDs.", host, info->identity),
+						 "Set enforce_gtid_consistency = ON and gtid_mode = ON on all of the hosts.");
+	return make_line("host", "ok", psprintf("%s is server \"%s\".", host, info->identity), NULL);
+}
+
+/* Each host in turn; a connection that fails is a line of the report, not an end of it. With one host only what it says. */
 static List *
 source_mysql_check(CdcSource *base)
 {
 	SourceMysql *source = (SourceMysql *) base;
-	MemoryContext cxt = CurrentMemoryContext;
-	MysqlSession *volatile session = NULL;
-	List	   *volatile failure = NIL;
-	SourceCheck check = {0};
-	List	   *lines;
+	const MysqlEndpoint *endpoint = source->endpoint;
+	const MysqlServerInfo *first = NULL;
+	List	   *lines = NIL;
 
-	PG_TRY();
+	for (int host = 0; host < endpoint->nhosts; host++)
 	{
-		session = mysql_session_open(source->endpoint);
-	}
-	PG_CATCH();
-	{
-		ErrorData  *edata;
+		ErrorData  *error;
+		MysqlSession *session = mysql_session_try_host(endpoint, host, &error);
+		MysqlServerInfo *info;
+		SourceCheck check;
 
-		MemoryContextSwitchTo(cxt);
-		edata = CopyErrorData();
-		FlushErrorState();
-		failure = connection_failure(edata);
+		if (session == NULL)
+		{
+			lines = lappend(lines, make_line("connection", "error", error->detail ? error->detail : error->message, error->hint));
+			continue;
+		}
+		info = mysql_server_info(session);
+		if (endpoint->nhosts > 1)
+			lines = lappend(lines, first != NULL ? failover_line(mysql_host_text(endpoint, host), first, info)
+							: make_line("host", "ok", psprintf("%s is server \"%s\".", mysql_host_text(endpoint, host), info->identity), NULL));
+		if (first == NULL)
+			first = info;
+		check = check_of(source, session, info);
+		lines = list_concat(lines, source_check_run(&check));
+		mysql_session_close(session);
 	}
-	PG_END_TRY();
-	if (failure != NIL)
-		return failure;
-
-	check = check_of(source, session, mysql_server_info(session));
-	lines = source_check_run(&check);
-	mysql_session_close(session);
 	return lines;
 }
 

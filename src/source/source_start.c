@@ -13,6 +13,7 @@
 #include "miscadmin.h"
 
 #include "core/gtid.h"
+#include "source/source_history.h"
 #include "source/source_start.h"
 #include "util/util_arena.h"
 #include "util/util_error.h"
@@ -62,48 +63,23 @@ source_start_replica_uuid(int32 pipeline_id)
 					0x8000 | ((uint32) (b >> 48) & 0x3FFF), (uint32) (b >> 32) & 0xFFFF, (uint32) b);
 }
 
-void
-source_start_check_identity(const MysqlEndpoint *endpoint, const MysqlServerInfo *info, const CdcSourceStart *start)
+bool
+source_start_has_file(MysqlSession *session, const CdcPosition *position, char **oldest)
 {
-	if (start->identity == NULL || strcmp(start->identity, info->identity) == 0)
-		return;
-	ereport(ERROR,
-			(errcode(CDC_ERRCODE_SOURCE_REPLACED),
-			 errmsg("source server \"%s\" is not the server that was followed", endpoint->server_name),
-			 errdetail("The position belongs to server \"%s\"; server \"%s\" answers.",
-					   start->identity, info->identity),
-			 errhint("Let the address lead to the former server again, "
-					 "or drop the pipeline with cdc_drop_pipeline() and start it anew.")));
-}
-
-/* Is the file of the position still there? Says it better than the server's refusal. */
-static void
-check_position(MysqlSession *session, const CdcPosition *position)
-{
-	char	   *oldest = NULL;
 	bool		found = false;
-	char		text[CDC_POSITION_TEXT_MAX];
 	MysqlRow	row;
 
+	*oldest = NULL;
 	mysql_session_query(session, "SHOW BINARY LOGS");
 	while (mysql_session_fetch(session, &row))
 	{
 		const char *file = row.values[0] ? row.values[0] : "";
 
-		if (oldest == NULL)
-			oldest = pstrdup(file);
-		if (strcmp(file, position->file) == 0)
-			found = true;
+		if (*oldest == NULL)
+			*oldest = pstrdup(file);
+		found |= strcmp(file, position->file) == 0;
 	}
-	if (found)
-		return;
-	cdc_position_format(position, text);
-	ereport(ERROR,
-			(errcode(CDC_ERRCODE_POSITION_LOST),
-			 errmsg("source server \"%s\" no longer has the wanted position", mysql_session_server_name(session)),
-			 errdetail("Wanted %s; the oldest binary log is %s.", text, oldest ? oldest : "not there"),
-			 errhint("If the position was set with cdc_set_position(), set another one. "
-					 "Else drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+	return found;
 }
 
 /* Name of the binary log file that follows on the server, palloc'd; NULL when there is none. */
@@ -144,98 +120,46 @@ encode_gtid_set(const char *gtids, MysqlDump *dump)
 	dump->gtid_set_len = buf.len;
 }
 
-/* One GTID of MariaDB in a list, for mariadb_connect_state. */
-typedef struct DomainState
-{
-	uint32		domain;
-	uint32		server;
-	uint64		sequence;
-} DomainState;
-
-/*
- * MariaDB wants the last GTID of each domain. Ours may hold one per domain and
- * server; in a domain the sequence only grows, so the highest is the last.
- */
-static char *
-mariadb_connect_state(const char *gtids)
-{
-	List	   *states = NIL;
-	StringInfoData buf;
-	ListCell   *lc;
-
-	for (const char *p = gtids; *p != '\0';)
-	{
-		DomainState state;
-		DomainState *known = NULL;
-		unsigned long long sequence;
-		int			used = 0;
-
-		if (sscanf(p, " %u-%u-%llu%n", &state.domain, &state.server, &sequence, &used) != 3)
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("could not read the set of applied GTIDs")));
-		state.sequence = sequence;
-		foreach(lc, states)
-		{
-			if (((DomainState *) lfirst(lc))->domain == state.domain)
-				known = lfirst(lc);
-		}
-		if (known == NULL)
-		{
-			known = palloc(sizeof(DomainState));
-			*known = state;
-			states = lappend(states, known);
-		}
-		else if (known->sequence < state.sequence)
-			*known = state;
-		p += used;
-		p += strspn(p, ", \r\n\t");
-	}
-	initStringInfo(&buf);
-	foreach(lc, states)
-	{
-		DomainState *state = lfirst(lc);
-
-		appendStringInfo(&buf, "%s%u-%u-" UINT64_FORMAT, buf.len > 0 ? "," : "",
-						 state->domain, state->server, state->sequence);
-	}
-	return buf.data;
-}
-
 /*
  * Decide between position and GTIDs and fill that part of the dump. When it is
  * GTIDs, *quiet_below becomes the end of the log now: positions below it do not
- * stand for what we have.
+ * stand for what we have. Without GTIDs an offset that the protocol has no bits
+ * for is come to from the beginning of its file: *skip_to is where events count.
  */
 void
 source_start_plan(MysqlSession *session, const MysqlServerInfo *info, const CdcSourceStart *start,
-				  MysqlDump *dump, CdcPosition *quiet_below)
+				  MysqlDump *dump, CdcPosition *quiet_below, CdcPosition *skip_to)
 {
 	const char *gtids = start->gtids ? start->gtids : "";
+	bool		known = cdc_position_is_known(&start->position);
+	bool		found;
+	char	   *oldest = NULL;
 	char		text[CDC_POSITION_TEXT_MAX];
 
 	dump->is_mariadb = info->flavor == MYSQL_FLAVOR_MARIADB;
-	if (cdc_position_is_known(&start->position))
+	found = known && source_start_has_file(session, &start->position, &oldest);
+	if (found && (start->position.offset <= DUMP_OFFSET_MAX || gtids[0] == '\0'))
 	{
-		check_position(session, &start->position);
-		if (start->position.offset <= DUMP_OFFSET_MAX)
+		dump->from = start->position;
+		if (start->position.offset > DUMP_OFFSET_MAX)
 		{
-			dump->from = start->position;
-			return;
+			*skip_to = start->position;
+			dump->from.offset = SOURCE_FIRST_OFFSET;
 		}
-		if (gtids[0] == '\0')
-		{
-			cdc_position_format(&start->position, text);
-			ereport(ERROR,
-					(errcode(CDC_ERRCODE_POSITION_LOST),
-					 errmsg("cannot go on in source server \"%s\" at an offset above 4 GiB without GTIDs",
-							mysql_session_server_name(session)),
-					 errdetail("Wanted %s; the protocol's offset has 32 bits.", text)));
-		}
+		return;
+	}
+	if (known && gtids[0] == '\0')
+	{
+		cdc_position_format(&start->position, text);
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_POSITION_LOST),
+				 errmsg("source server \"%s\" no longer has the wanted position", mysql_session_server_name(session)),
+				 errdetail("Wanted %s; the oldest binary log is %s.", text, oldest ? oldest : "not there"),
+				 errhint("If the position was set with cdc_set_position(), set another one.")));
 	}
 	mysql_server_log_position(session, info, quiet_below);
 	if (dump->is_mariadb)
-		dump->gtid_state = mariadb_connect_state(gtids);
+		dump->gtid_state = source_history_domains(gtids);
 	else
 		encode_gtid_set(gtids, dump);
 }

@@ -14,17 +14,19 @@
 #include "mysql/mysql_server.h"
 #include "source/source.h"
 
+/* Where the first event of a file stands. */
+#define SOURCE_FIRST_OFFSET 4
+
 /* server_id and uuid of our connection, from the fingerprint of this cluster, database and pipeline. */
 extern uint32 source_start_server_id(const MysqlEndpoint *endpoint, int32 pipeline_id, uint32 source_server_id);
 extern char *source_start_replica_uuid(int32 pipeline_id);
 
-/* Throw CDC_ERRCODE_SOURCE_REPLACED when the start belongs to another server. */
-extern void source_start_check_identity(const MysqlEndpoint *endpoint, const MysqlServerInfo *info,
-										const CdcSourceStart *start);
-
 /* Fill in where the dump begins. */
 extern void source_start_plan(MysqlSession *session, const MysqlServerInfo *info, const CdcSourceStart *start,
-							  MysqlDump *dump, CdcPosition *quiet_below);
+							  MysqlDump *dump, CdcPosition *quiet_below, CdcPosition *skip_to);
+
+/* Is the file of the position in the server's log? *oldest becomes the name of the oldest one, or NULL. */
+extern bool source_start_has_file(MysqlSession *session, const CdcPosition *position, char **oldest);
 
 extern char *source_start_next_file(MysqlSession *session, const char *file);
 

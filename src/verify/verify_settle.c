@@ -120,6 +120,13 @@ verify_stream_passed(Verify *verify, const CdcPosition *mark)
 	heap_transaction_begin();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	durable = catalog_position_load(verify->pipeline_id, true);
+	/* the mark stands in the log of the server that we read from */
+	if (durable != NULL && strcmp(durable->identity, verify->identity) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONNECTION_FAILURE),
+				 errmsg("pipeline \"%s\" went on at another server while its tables were compared", verify->pipeline_name),
+				 errdetail("The comparison began on server \"%s\"; the pipeline follows server \"%s\".",
+						   verify->identity, durable->identity)));
 	passed = durable != NULL && cdc_position_is_known(&durable->position) &&
 		cdc_position_compare(&durable->position, mark, &order) && order >= 0;
 	PopActiveSnapshot();

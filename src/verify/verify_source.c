@@ -39,11 +39,8 @@ verify_source_open(Verify *verify)
 
 	MemoryContextReset(verify->session_cxt);
 	old = MemoryContextSwitchTo(verify->session_cxt);
-	verify->session = mysql_session_open(verify->endpoint);
-	verify->info = mysql_server_info(verify->session);
+	verify->session = mysql_server_open(verify->endpoint, verify->identity, &verify->info);
 	MemoryContextSwitchTo(old);
-
-	mysql_server_require(verify->info, verify->identity, verify->pipeline_name);
 }
 
 /* Every answer to a query for rows has as many fields as we asked for. */

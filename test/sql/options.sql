@@ -10,6 +10,16 @@ CREATE SERVER options_shop FOREIGN DATA WRAPPER cdc_mysql OPTIONS (port '9999999
 CREATE SERVER options_shop FOREIGN DATA WRAPPER cdc_mysql OPTIONS (sslmode 'prefer');
 CREATE SERVER options_shop FOREIGN DATA WRAPPER cdc_mysql OPTIONS (heartbeat_interval '5');
 CREATE SERVER options_shop FOREIGN DATA WRAPPER cdc_mysql OPTIONS (get_server_public_key 'perhaps');
+-- lists of hosts: one port for all of them, or one for each
+CREATE SERVER options_shop FOREIGN DATA WRAPPER cdc_mysql OPTIONS (host 'db1,,db2');
+CREATE SERVER options_shop FOREIGN DATA WRAPPER cdc_mysql OPTIONS (host 'db1,db2', port '3306,3307,3308');
+\echo :LAST_ERROR_SQLSTATE
+CREATE SERVER options_shop FOREIGN DATA WRAPPER cdc_mysql OPTIONS (host 'db1', port '3306,3307');
+CREATE SERVER options_shop FOREIGN DATA WRAPPER cdc_mysql OPTIONS (host 'db1,db2', port '3306,70000');
+CREATE SERVER options_hosts FOREIGN DATA WRAPPER cdc_mysql OPTIONS (host 'db1, db2,db3', port '3306', failover_delay '0');
+ALTER SERVER options_hosts OPTIONS (SET port '3306,3307');
+ALTER SERVER options_hosts OPTIONS (SET port '3306, 3307,3308');
+DROP SERVER options_hosts;
 -- an option of the user mapping
 CREATE SERVER options_shop FOREIGN DATA WRAPPER cdc_mysql OPTIONS (host 'db1', password 'secret');
 \echo :LAST_ERROR_SQLSTATE

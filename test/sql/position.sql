@@ -9,6 +9,10 @@ SELECT cdc_set_position(NULL, 'binlog.000001:4');
 SELECT cdc_set_position('shop_in');
 \echo :LAST_ERROR_SQLSTATE
 SELECT cdc_set_position('shop_in', at => 'binlog.000001:4', gtids => '0-1-1');
+SELECT cdc_set_position('shop_in', gtids => '0-1-1', anew => true);
+SELECT cdc_set_position('shop_in', gtids => '0-1-1', server => 'mariadb:1:0');
+SELECT cdc_set_position('shop_in', at => 'binlog.000001:4', server => '*');
+\echo :LAST_ERROR_SQLSTATE
 SELECT cdc_set_position('nothing', at => 'binlog.000001:4');
 \echo :LAST_ERROR_SQLSTATE
 
@@ -20,6 +24,8 @@ SELECT cdc_set_position('shop_in', at => 'binlog.000001:4');
 INSERT INTO cdc_bridge.pipeline_table SELECT pipeline_id, 1, 'shop', 'orders', 'shop', 'orders' FROM cdc_bridge.pipeline;
 DELETE FROM cdc_bridge.pipeline_state;
 SELECT pipeline, state, tables FROM pg_stat_cdc_pipeline;
+SELECT cdc_set_position('shop_in', anew => true);
+\echo :LAST_ERROR_SQLSTATE
 SELECT cdc_set_position('shop_in', at => 'binlog.000001');
 SELECT cdc_set_position('shop_in', at => 'binlog.000001:3');
 SELECT cdc_set_position('shop_in', at => '/etc/passwd:4');
@@ -80,6 +86,14 @@ SELECT cdc_skip_transaction('shop_in', gtid => '3e11fa47-71ca-11e1-9e33-c80aa942
 SELECT cdc_skip_transaction('shop_in', gtid => '3e11fa47-71ca-11e1-9e33-c80aa9429562:5');
 SELECT cdc_skip_transaction('shop_in', gtid => '3e11fa47-71ca-11e1-9e33-c80aa9429562:8-9');
 SELECT gtid FROM cdc_bridge.skipped_transaction;
+
+-- in the log of another server, which makes what was noted of the former one void (a request by GTID is not); all anew
+SELECT cdc_skip_transaction('shop_in', at => 'binlog.000002:400');
+SELECT cdc_set_position('shop_in', at => 'mysql-bin.000003:120', server => 'mariadb:2:0');
+SELECT pipeline, identity, file, "offset", gtids FROM cdc_bridge.position;
+SELECT position, gtid FROM cdc_bridge.skipped_transaction;
+SELECT cdc_set_position('shop_in', anew => true);
+SELECT pipeline, identity, file, "offset", gtids FROM cdc_bridge.position;
 
 -- counters
 SELECT cdc_reset_stats('nothing');

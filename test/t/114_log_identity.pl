@@ -47,7 +47,7 @@ sub refused
 	is($pipeline->status('last_error_sqlstate'), 'YC002', "$name: YC002");
 	like($pipeline->status('last_error'), $message, "$name: message");
 	like($pipeline->status('last_error_detail'), $detail, "$name: detail");
-	like($pipeline->status('last_error_hint'), qr/cdc_drop_pipeline/, "$name: hint");
+	like($pipeline->status('last_error_hint'), qr/cdc_set_position\(\) with anew => true/, "$name: hint");
 	is($postgres->psql('select count(*) from shop.t where id > 1000'), '0', "$name: nothing of the other log was applied");
 }
 

@@ -56,7 +56,6 @@ like($lines->(q{"check" = 'position'}), qr/\|ok\|/, 'with its position');
 }
 
 # the source: purged log
-my ($file) = $source->binlog_position;
 $source->sql('flush binary logs', 'insert into shop.d values (2, 2)');
 like($lines->(q{"check" = 'position'}), qr/\|warning\|.*oldest/, 'a position in the oldest log');
 $source->sql('flush binary logs');
@@ -64,7 +63,7 @@ my ($now) = $source->binlog_position;
 # the server keeps a file as long as it takes it to notice that its reader is gone
 poll_until(sub {
 	$source->sql('insert into shop.d values (2, 2) on duplicate key update v = v + 1', "purge binary logs to '$now'");
-	return !grep { $_->[0] eq $file } $source->query_rows('show binary logs');
+	return ($source->query_rows('show binary logs'))[0][0] eq $now;    # else nothing is missing: what the position's own file had is applied
 }, 60);
 like($lines->(q{"check" = 'position'}), qr/\|error\|.*no longer has the position/, 'a position that was purged');
 $source->stop;

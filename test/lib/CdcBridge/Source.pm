@@ -224,6 +224,58 @@ sub set_password
 	return $self->sql("alter user '$user'\@'%' identified by '$password'");
 }
 
+# Forget the log and all GTIDs, so that this server has no history of its own.
+sub forget_log
+{
+	my ($self) = @_;
+	return $self->sql('reset binary logs and gtids') if $self->is_mysql;
+	return $self->sql('reset master', q{set global gtid_slave_pos = ''});
+}
+
+# Begin to apply what FROM logs, by GTIDs; this server must have nothing that FROM has not.
+sub replicate_from
+{
+	my ($self, $from) = @_;
+	my ($host, $port, $user, $password) = ($from->host, $from->port, $from->user, $from->password);
+	return $self->sql("change replication source to source_host = '$host', source_port = $port, source_user = '$user', "
+		  . "source_password = '$password', source_auto_position = 1, get_source_public_key = 1, source_connect_retry = 1", 'start replica')
+	  if $self->is_mysql;
+	return $self->sql("change master to master_host = '$host', master_port = $port, master_user = '$user', "
+		  . "master_password = '$password', master_use_gtid = slave_pos, master_connect_retry = 1", 'start slave');
+}
+
+# Stop applying; what has been received is applied first.
+sub promote
+{
+	my ($self) = @_;
+	my $status = $self->is_mysql ? 'show replica status' : 'show slave status';
+	my $waiting = qr/has read all relay log/i;
+	my $done = poll_until(sub {
+		my $row = $self->dbh->selectrow_hashref($status) or return 0;
+		return ($row->{Replica_SQL_Running_State} // $row->{Slave_SQL_Running_State} // '') =~ $waiting;
+	});
+	die "the replica does not come to the end of its relay log\n" unless $done;
+	return $self->sql($self->is_mysql ? ('stop replica', 'reset replica all') : ('stop slave', 'reset slave all'));
+}
+
+# All GTIDs that are in the log, without blanks.
+sub gtids
+{
+	my ($self) = @_;
+	return $self->query_value($self->is_mysql ? 'select @@global.gtid_executed' : 'select @@global.gtid_binlog_pos') =~ s/\s//gr;
+}
+
+# Wait until this server has applied all that FROM has logged by now.
+sub wait_for_replica
+{
+	my ($self, $from) = @_;
+	my $gtids = $from->gtids;
+	my $ask = $self->is_mysql ? "select gtid_subset('$gtids', \@\@global.gtid_executed)"
+	  : "select master_gtid_wait('$gtids', 0.1) = 0";
+	die "the replica does not come to $gtids\n" unless poll_until(sub { return $self->query_value($ask); });
+	return $self;
+}
+
 # Run CODE->($dbh, $number) in COUNT forked processes, each with a connection of its own, until stop_writers.
 sub start_writers
 {
