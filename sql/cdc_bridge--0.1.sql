@@ -284,6 +284,9 @@ CREATE TABLE cdc_bridge.verify_table
 	different bigint NOT NULL,
 	unsettled bigint NOT NULL,
 	chunks integer NOT NULL,
+	chunks_by_sum integer NOT NULL,
+	rows_read bigint NOT NULL,
+	method text,
 	position_file text,
 	position_offset bigint,
 	started_at timestamptz,
@@ -713,7 +716,8 @@ COMMENT ON PROCEDURE @extschema@.cdc_wait_for_verify(bigint, interval) IS 'wait 
 CREATE FUNCTION cdc_bridge.stat_verify(OUT request bigint, OUT pipeline text, OUT mode text, OUT request_state text,
 	OUT source_schema text, OUT source_table text, OUT target_schema text, OUT target_table text, OUT state text,
 	OUT reason text, OUT rows_source bigint, OUT rows_target bigint, OUT missing bigint, OUT extra bigint,
-	OUT different bigint, OUT unsettled bigint, OUT chunks integer, OUT position_file text, OUT position_offset bigint,
+	OUT different bigint, OUT unsettled bigint, OUT chunks integer, OUT chunks_by_sum integer, OUT rows_read bigint,
+	OUT method text, OUT position_file text, OUT position_offset bigint,
 	OUT requested_by regrole, OUT requested_at timestamptz, OUT started_at timestamptz, OUT finished_at timestamptz,
 	OUT pid integer, OUT last_error text, OUT last_error_sqlstate text, OUT last_error_detail text,
 	OUT last_error_hint text)
@@ -725,8 +729,8 @@ COMMENT ON FUNCTION cdc_bridge.stat_verify() IS 'behind view pg_stat_cdc_verify'
 CREATE VIEW @extschema@.pg_stat_cdc_verify WITH (security_barrier) AS
 SELECT s.request, s.pipeline, s.mode, s.request_state, s.source_schema, s.source_table, s.target_schema,
 	s.target_table, s.state, s.reason, s.rows_source, s.rows_target, s.missing, s.extra, s.different, s.unsettled,
-	s.chunks, s.position_file, s.position_offset, s.requested_by, s.requested_at, s.started_at, s.finished_at, s.pid,
-	s.last_error, s.last_error_sqlstate, s.last_error_detail, s.last_error_hint
+	s.chunks, s.chunks_by_sum, s.rows_read, s.method, s.position_file, s.position_offset, s.requested_by,
+	s.requested_at, s.started_at, s.finished_at, s.pid, s.last_error, s.last_error_sqlstate, s.last_error_detail, s.last_error_hint
 FROM cdc_bridge.stat_verify() AS s;
 COMMENT ON VIEW @extschema@.pg_stat_cdc_verify IS 'one row per comparison and table: what cdc_verify() found';
 GRANT SELECT ON @extschema@.pg_stat_cdc_verify TO PUBLIC;
@@ -741,13 +745,16 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.target_schema IS 'schema here';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.target_table IS 'table here';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.state IS 'queued, running, done, skipped, failed or cancelled: this table';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.reason IS 'why it was skipped or failed';
-COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.rows_source IS 'rows read (mode count: counted) at the source';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.rows_source IS 'rows compared (mode count: counted) at the source';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.rows_target IS 'rows looked at (modes count and sample: counted) here';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.missing IS 'rows that are at the source and not here';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.extra IS 'rows that are here and not at the source';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.different IS 'rows with other values here than at the source';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.unsettled IS 'rows that changed so often that they could not be compared';
-COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.chunks IS 'chunks read';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.chunks IS 'chunks compared';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.chunks_by_sum IS 'of these: those that were equal by the sums of both servers, so that their rows were not read';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.rows_read IS 'rows that were read from the source with all columns, because their chunk differed or the table has no sums';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.method IS 'sums, columns (sums, and the columns that have none are read), rows or count; NULL: not begun';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.position_file IS 'tables that are done: binary log file of the position that was applied here when the comparison ended';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.position_offset IS 'offset in it';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.requested_by IS 'role that asked for it';

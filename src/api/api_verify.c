@@ -367,8 +367,8 @@ put_verify(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline, const Catalog
 	const bool	has_worker = pid != 0 && verify->state == CATALOG_VERIFY_RUNNING;
 	const CatalogVerifyState state = verify->state == CATALOG_VERIFY_RUNNING && !has_worker
 		? CATALOG_VERIFY_QUEUED : verify->state;
-	Datum		values[28];
-	bool		nulls[28] = {0};
+	Datum		values[31];
+	bool		nulls[31] = {0};
 	int			n = 0;
 	const int64 counts[] = {
 		table ? table->rows_source : 0, table ? table->rows_target : 0, table ? table->missing : 0,
@@ -388,6 +388,9 @@ put_verify(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline, const Catalog
 	for (int i = 0; i < (int) lengthof(counts); i++)
 		values[n++] = Int64GetDatum(counts[i]);
 	values[n++] = Int32GetDatum(table ? table->chunks : 0);
+	values[n++] = Int32GetDatum(table ? table->chunks_by_sum : 0);
+	values[n++] = Int64GetDatum(table ? table->rows_read : 0);
+	PUT_TEXT(table ? table->method : NULL);
 	nulls[n] = nulls[n + 1] = table == NULL || !cdc_position_is_known(&table->position);
 	values[n] = nulls[n] ? (Datum) 0 : CStringGetTextDatum(table->position.file);
 	values[n + 1] = nulls[n] ? (Datum) 0 : Int64GetDatum((int64) table->position.offset);

@@ -299,6 +299,9 @@ table_from_tuple(HeapTuple tuple, TupleDesc desc)
 	table->different = catalog_get_int64(tuple, desc, Anum_verify_table_different);
 	table->unsettled = catalog_get_int64(tuple, desc, Anum_verify_table_unsettled);
 	table->chunks = catalog_get_int32(tuple, desc, Anum_verify_table_chunks);
+	table->chunks_by_sum = catalog_get_int32(tuple, desc, Anum_verify_table_chunks_by_sum);
+	table->rows_read = catalog_get_int64(tuple, desc, Anum_verify_table_rows_read);
+	table->method = catalog_get_text(tuple, desc, Anum_verify_table_method);
 	catalog_get_position(tuple, desc, Anum_verify_table_position_file, &table->position);
 	table->started_at = catalog_get_time(tuple, desc, Anum_verify_table_started_at);
 	table->finished_at = catalog_get_time(tuple, desc, Anum_verify_table_finished_at);
@@ -338,6 +341,9 @@ fill_table(const CatalogVerifyTable *table, Datum *values, bool *nulls)
 	values[Anum_verify_table_different - 1] = Int64GetDatum(table->different);
 	values[Anum_verify_table_unsettled - 1] = Int64GetDatum(table->unsettled);
 	values[Anum_verify_table_chunks - 1] = Int32GetDatum(table->chunks);
+	values[Anum_verify_table_chunks_by_sum - 1] = Int32GetDatum(table->chunks_by_sum);
+	values[Anum_verify_table_rows_read - 1] = Int64GetDatum(table->rows_read);
+	catalog_set_text(values, nulls, Anum_verify_table_method, table->method);
 	catalog_set_position(values, nulls, Anum_verify_table_position_file, &table->position);
 	values[Anum_verify_table_started_at - 1] = TimestampTzGetDatum(table->started_at);
 	nulls[Anum_verify_table_started_at - 1] = table->started_at == 0;

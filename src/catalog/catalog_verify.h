@@ -68,6 +68,9 @@ typedef struct CatalogVerifyTable
 	int64		different;
 	int64		unsettled;
 	int32		chunks;
+	int32		chunks_by_sum;	/* of these: equal by their sums */
+	int64		rows_read;		/* at the source, with all columns */
+	const char *method;			/* how it is compared; NULL: not known yet */
 	CdcPosition position;		/* DONE: the applied position at which it was all compared */
 	TimestampTz started_at;
 	TimestampTz finished_at;

@@ -27,12 +27,13 @@ typedef struct ChunkKey
 
 /*
  * SELECT of a range of keys: all source columns that the target takes
- * (mysql_text_expression), then the key's value expressions, ordered by the
- * server; keys behind "lower" (NULL: from the beginning) up to "upper", itself
- * included (NULL: to the end), at most limit rows. palloc'd.
+ * (mysql_text_expression; NULL for those that wanted leaves out, unless that is
+ * NULL), then the key's value expressions, ordered by the server; keys behind
+ * "lower" (NULL: from the beginning) up to "upper", itself included (NULL: to the
+ * end), at most limit rows. palloc'd.
  */
 extern char *chunk_range_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor,
-							   const ChunkKey *lower, const ChunkKey *upper, uint64 limit);
+							   const bool *wanted, const ChunkKey *lower, const ChunkKey *upper, uint64 limit);
 
 /*
  * SELECT of the key, as its value expressions, that ends a range of so many rows
@@ -44,6 +45,10 @@ extern char *chunk_bound_query(const CdcTableDef *def, const int *key, int nkey,
 
 /* SELECT of the last key of the table, as its value expressions; no row when the table is empty. palloc'd. */
 extern char *chunk_last_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor);
+
+/* SELECT of how many rows there are in a range, and of the sum of a number of each of them. palloc'd. */
+extern char *chunk_sum_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor,
+							 const char *number, const ChunkKey *lower, const ChunkKey *upper);
 
 /* SELECT of all rows of a table without a key, with the columns of chunk_range_query and no key. palloc'd. */
 extern char *chunk_all_query(const CdcTableDef *def, MysqlFlavor flavor);

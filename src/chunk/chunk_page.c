@@ -75,7 +75,16 @@ append_order(StringInfo sql, const CdcTableDef *def, const int *key, int nkey, M
 						 mysql_key_order_expression(&def->columns[key[i]], flavor), backwards ? " DESC" : "");
 }
 
-/* Append what comes after the select list, up to the order. */
+/* Append the columns of rows to a select list. */
+static void
+append_columns(StringInfo sql, const CdcTableDef *def, MysqlFlavor flavor, const bool *wanted)
+{
+	for (uint32 i = 0; i < def->ncolumns; i++)
+		appendStringInfo(sql, "%s%s", i > 0 ? ", " : "",
+						 wanted == NULL || wanted[i] ? mysql_text_expression(&def->columns[i], flavor) : "NULL");
+}
+
+/* Append what comes after the select list, without an order. */
 static void
 append_range(StringInfo sql, const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor,
 			 const ChunkKey *lower, const ChunkKey *upper)
@@ -89,22 +98,21 @@ append_range(StringInfo sql, const CdcTableDef *def, const int *key, int nkey, M
 		appendStringInfoString(sql, " AND ");
 	if (upper != NULL)
 		append_bound(sql, def, key, nkey, flavor, upper, true);
-	append_order(sql, def, key, nkey, flavor, false);
 }
 
 char *
 chunk_range_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor,
-				  const ChunkKey *lower, const ChunkKey *upper, uint64 limit)
+				  const bool *wanted, const ChunkKey *lower, const ChunkKey *upper, uint64 limit)
 {
 	StringInfoData sql;
 
 	initStringInfo(&sql);
 	appendStringInfoString(&sql, "SELECT ");
-	for (uint32 i = 0; i < def->ncolumns; i++)
-		appendStringInfo(&sql, "%s%s", i > 0 ? ", " : "", mysql_text_expression(&def->columns[i], flavor));
+	append_columns(&sql, def, flavor, wanted);
 	appendStringInfoString(&sql, ", ");
 	append_key_values(&sql, def, key, nkey, flavor);
 	append_range(&sql, def, key, nkey, flavor, lower, upper);
+	append_order(&sql, def, key, nkey, flavor, false);
 	appendStringInfo(&sql, " LIMIT " UINT64_FORMAT, limit);
 	return sql.data;
 }
@@ -120,7 +128,20 @@ chunk_bound_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor 
 	appendStringInfoString(&sql, "SELECT ");
 	append_key_values(&sql, def, key, nkey, flavor);
 	append_range(&sql, def, key, nkey, flavor, lower, upper);
+	append_order(&sql, def, key, nkey, flavor, false);
 	appendStringInfo(&sql, " LIMIT 1 OFFSET " UINT64_FORMAT, rows - 1);
+	return sql.data;
+}
+
+char *
+chunk_sum_query(const CdcTableDef *def, const int *key, int nkey, MysqlFlavor flavor,
+				const char *number, const ChunkKey *lower, const ChunkKey *upper)
+{
+	StringInfoData sql;
+
+	initStringInfo(&sql);
+	appendStringInfo(&sql, "SELECT COUNT(*), SUM(%s)", number);
+	append_range(&sql, def, key, nkey, flavor, lower, upper);
 	return sql.data;
 }
 
@@ -145,8 +166,7 @@ chunk_all_query(const CdcTableDef *def, MysqlFlavor flavor)
 
 	initStringInfo(&sql);
 	appendStringInfoString(&sql, "SELECT ");
-	for (uint32 i = 0; i < def->ncolumns; i++)
-		appendStringInfo(&sql, "%s%s", i > 0 ? ", " : "", mysql_text_expression(&def->columns[i], flavor));
+	append_columns(&sql, def, flavor, NULL);
 	append_table(&sql, def);
 	return sql.data;
 }

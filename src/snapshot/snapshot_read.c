@@ -45,7 +45,7 @@ snapshot_read_send(SnapshotCopy *copy)
 	copy->rows_seen = 0;
 	mysql_session_query(copy->session,
 						chunk_range_query(table->def, table->key, table->nkey, copy->info->flavor,
-										  chunk->lower, chunk->upper, copy->rows_asked));
+										  NULL, chunk->lower, chunk->upper, copy->rows_asked));
 	copy->sent = true;
 }
 

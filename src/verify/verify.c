@@ -9,10 +9,11 @@
  *	  begins the table anew that was under way, and forgets what had been found
  *	  in it. Finished tables stay finished.
  *
- *	  PAGES: one chunk of the source in key order, each row looked up here, in one
- *	  transaction with one snapshot. SCAN: the target's pages in ranges, each with
- *	  a snapshot of its own, so that none grows old; PICK: the same for the rows
- *	  whose key the source did not show. COUNT: both sides counted.
+ *	  PAGES: chunks of the source in key order, by sums and by rows (verify_chunk.c),
+ *	  each in one transaction with one snapshot. SCAN, unless the chunks did that: the
+ *	  target's pages in ranges, each with a snapshot of its own, so that none grows
+ *	  old; PICK: the same for the rows whose key the source did not show. COUNT: both
+ *	  sides counted.
  *	  Rows that differ become suspects (verify_settle.c).
  *
  *	  An error that is the table's own fails the table, and the others go on.
@@ -25,7 +26,6 @@
 #include "access/relation.h"
 #include "access/tableam.h"
 #include "access/xact.h"
-#include "common/pg_prng.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
@@ -200,9 +200,9 @@ begin_table(Verify *verify, const CatalogVerifyTable *row, const CatalogTable *t
 	work->limit = Max(Min(PAGE_FIRST_BYTES / Max(work->def->avg_row_length, 1), verify->max_rows),
 					  Min(verify->max_rows, 100));
 	work->phase = is_count ? VERIFY_PHASE_COUNT : VERIFY_PHASE_PAGES;
+	work->method = is_count ? VERIFY_METHOD_COUNT : VERIFY_METHOD_OPEN;
+	work->result.method = verify_method_name(work->method);
 	work->count_source_before = -1;
-	if (!is_count && !work->is_sample)
-		work->keys = verify_keys_create(cxt);
 	MemoryContextSwitchTo(old);
 
 	verify->work = work;
@@ -376,9 +376,8 @@ verify_leave_table(Verify *verify, const char *why)
 
 /* ------------------------------------------------------------ steps on a table */
 
-/* Begin a transaction for a step; false when the table must be left, which is done then. */
-static bool
-begin_step(Verify *verify)
+bool
+verify_begin_step(Verify *verify)
 {
 	char	   *why;
 
@@ -395,9 +394,8 @@ begin_step(Verify *verify)
 	return false;
 }
 
-/* Commit a step; now and then the counters are written with it. */
-static void
-end_step(Verify *verify)
+void
+verify_end_step(Verify *verify)
 {
 	VerifyWork *work = verify->work;
 	TimestampTz now = GetCurrentTimestamp();
@@ -411,63 +409,6 @@ end_step(Verify *verify)
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(verify->step_cxt);
 	pgstat_report_stat(false);
-}
-
-/* Compare the rows of a page with those here. */
-static void
-compare_page(Verify *verify, const VerifyPage *page)
-{
-	VerifyWork *work = verify->work;
-	VerifyTarget *target;
-	MemoryContext row_cxt;
-	MemoryContext old;
-
-	if (!begin_step(verify))
-		return;
-	target = verify_target_open(verify);
-	row_cxt = AllocSetContextCreate(CurrentMemoryContext, "cdc verify row", ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(row_cxt);
-	for (int i = 0; i < page->nrows; i++)
-	{
-		bool		found;
-
-		CHECK_FOR_INTERRUPTS();
-		MemoryContextReset(row_cxt);
-		verify_target_take(verify, target, &page->rows[i]);
-		if (work->keys != NULL)
-			verify_keys_add(work->keys, VERIFY_SOURCE, verify_target_hash_taken(target));
-		found = verify_target_find_taken(target);
-		if (!found || !verify_target_is_equal(target))
-			verify_suspect_add(verify, target, &page->rows[i]);
-		work->result.rows_source++;
-		work->result.rows_target += found && work->keys == NULL;
-	}
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(row_cxt);
-	verify_target_close(target);
-	work->result.chunks++;
-	end_step(verify);
-}
-
-static void
-step_pages(Verify *verify)
-{
-	VerifyWork *work = verify->work;
-	VerifyPage *page;
-	bool		is_last;
-
-	if (work->is_sample && work->result.chunks > 0 &&
-		pg_prng_double(&pg_global_prng_state) * 100.0 >= verify->sample_percent)
-		is_last = verify_source_skip(verify);
-	else
-	{
-		page = verify_source_page(verify);
-		is_last = page->is_last;
-		if (page->nrows > 0)
-			compare_page(verify, page);
-	}
-	if (is_last && verify->work != NULL)
-		work->phase = work->is_sample ? VERIFY_PHASE_COUNT : VERIFY_PHASE_SCAN;
 }
 
 /* What the target has and the source did not show: the next lot of it, or the end. */
@@ -567,14 +508,14 @@ step_scan(Verify *verify)
 	VerifyTarget *target;
 	VerifyLeaf *leaf;
 
-	if (!begin_step(verify))
+	if (!verify_begin_step(verify))
 		return;
 	target = verify_target_open(verify);
 	leaf = leaf_to_scan(work, target);
 	if (leaf != NULL)
 		scan_range(verify, target, leaf);
 	verify_target_close(target);
-	end_step(verify);
+	verify_end_step(verify);
 	if (leaf == NULL)
 		next_candidates(work);
 }
@@ -588,7 +529,7 @@ count_target(Verify *verify)
 	MemoryContext old;
 	ListCell   *lc;
 
-	if (!begin_step(verify))
+	if (!verify_begin_step(verify))
 		return;
 	work->count_target = 0;
 	rel = verify_target_open_relation(verify);
@@ -613,7 +554,7 @@ count_target(Verify *verify)
 	old = MemoryContextSwitchTo(work->round_cxt);
 	work->looked_at = catalog_position_load(verify->pipeline_id, true);
 	MemoryContextSwitchTo(old);
-	end_step(verify);
+	verify_end_step(verify);
 }
 
 /* Both sides were counted, the source before and after: what does that say? True when it says something. */
@@ -700,7 +641,7 @@ work_step(Verify *verify)
 	switch (work->phase)
 	{
 		case VERIFY_PHASE_PAGES:
-			step_pages(verify);
+			verify_chunk_step(verify);
 			break;
 		case VERIFY_PHASE_SCAN:
 		case VERIFY_PHASE_PICK:
@@ -744,7 +685,7 @@ fail_table(Verify *verify, ErrorData *edata)
 		reason = psprintf("%s: %s", reason, info->detail);
 
 	/* a target that was swapped, a request that was cancelled */
-	if (!begin_step(verify))
+	if (!verify_begin_step(verify))
 		return;
 	PopActiveSnapshot();
 	CommitTransactionCommand();

@@ -10,10 +10,11 @@
  *	  can leave between any two. What is right and what is not is told by the
  *	  protocol in verify_settle.c.
  *
- *	  full: every row of both sides. The source is read in key order, chunk by
- *	  chunk; each row goes through the same type map as in snapshot and stream,
- *	  and is compared with the target's row byte by byte. Then the target is
- *	  scanned once for keys that the source did not show.
+ *	  full: every row of both sides, in the order of the source's key, chunk by
+ *	  chunk. Where both servers print values alike, each computes a sum of its rows,
+ *	  and only chunks whose sums differ are read. A row that is read goes through the
+ *	  same type map as in snapshot and stream, and is compared with the target's row
+ *	  byte by byte. Keys that only the target has are looked for too.
  *	  sample: the same for a random share of the chunks, then both sides' rows
  *	  are counted.
  *	  count: only counted.

@@ -22,6 +22,7 @@
 #include "chunk/chunk.h"
 #include "core/arena.h"
 #include "mysql/mysql_server.h"
+#include "schema/sum.h"
 #include "schema/table.h"
 #include "verify/verify.h"
 
@@ -33,18 +34,59 @@ typedef struct VerifyPage
 	int			nrows;
 	int64		bytes;
 	bool		is_last;		/* nothing behind it */
+	ChunkKey   *last;			/* key of the last row; NULL: there is none */
 } VerifyPage;
 
 /* ---- the table that is being compared ---- */
 
 typedef enum VerifyPhase
 {
-	VERIFY_PHASE_PAGES,			/* the source's rows, chunk by chunk: -> SCAN (full), COUNT (sample) */
+	VERIFY_PHASE_PAGES,			/* the source's rows, chunk by chunk: -> SCAN or END (full), COUNT (sample) */
 	VERIFY_PHASE_SCAN,			/* the target's keys: -> PICK, END */
 	VERIFY_PHASE_PICK,			/* target rows whose keys the source did not show: -> PICK, END */
 	VERIFY_PHASE_COUNT,			/* both counted: -> END */
 	VERIFY_PHASE_END
 } VerifyPhase;
+
+/* How a table's chunks are compared: see verify_chunk.c. */
+typedef enum VerifyMethod
+{
+	VERIFY_METHOD_OPEN,			/* to be chosen, when the target is first looked at */
+	VERIFY_METHOD_COUNT,		/* no rows */
+	VERIFY_METHOD_SUMS,			/* by sums; rows of chunks that differ */
+	VERIFY_METHOD_COLUMNS,		/* by sums, and by columns that have none; rows of chunks that differ */
+	VERIFY_METHOD_ROWS			/* row by row */
+} VerifyMethod;
+
+/* Chunks that differ are cut into smaller ones, and those that differ then are read. */
+typedef enum VerifyLevel
+{
+	VERIFY_LEVEL_CHUNK,			/* -> PART, ROWS */
+	VERIFY_LEVEL_PART,			/* -> ROWS, CHUNK */
+	VERIFY_LEVEL_ROWS,			/* -> PART, CHUNK */
+	VERIFY_LEVELS
+} VerifyLevel;
+
+/* The range that a level works through. */
+typedef struct VerifyRange
+{
+	MemoryContext cxt;			/* of end */
+	ChunkKey   *end;			/* NULL: the table's */
+	bool		is_final;		/* in the range of the level above nothing is behind it */
+} VerifyRange;
+
+/* Keys of the target in the range of a page that was just read: which did the page not have? Only method SUMS. */
+typedef struct VerifyExtras
+{
+	MemoryContext cxt;			/* reset for each page; NULL: none is looked for */
+	ChunkKey   *lower;
+	ChunkKey   *upper;
+	bool		is_final;		/* the page was the last of its range */
+	uint64	   *shown;			/* hashes of the page's keys, sorted */
+	int			nshown;
+	Oid			leaf;			/* to go on with; InvalidOid: the first */
+	Datum	   *from;			/* behind that key; NULL: lower */
+} VerifyExtras;
 
 /* A row that differs, for now. */
 typedef struct VerifySuspect
@@ -106,7 +148,17 @@ typedef struct VerifyWork
 	MemoryContext after_cxt;
 	uint64		limit;			/* of the next page */
 	Size		row_bytes;		/* average of the newest page */
-	VerifyKeys *keys;			/* hashes of both sides' keys; NULL unless full */
+
+	VerifyMethod method;
+	bool	   *in_sum;			/* by source column: it is in the sums */
+	bool	   *in_page;		/* COLUMNS: it is read beside the sums */
+	char	   *number;			/* expression of the source for the number of a row */
+	uint64		sum_rows[VERIFY_LEVELS];	/* rows of a chunk, resp. part */
+	VerifyLevel level;
+	VerifyRange ranges[VERIFY_LEVELS];
+	VerifyExtras extras;
+
+	VerifyKeys *keys;			/* hashes of both sides' keys; NULL: the target is not scanned for more */
 	Oid			scan_leaf;		/* the table that is being scanned; InvalidOid: the first */
 	BlockNumber next_block;		/* in it */
 	uint64	   *candidates;		/* hashes of keys that only the target has, sorted */
@@ -160,13 +212,21 @@ struct Verify
 
 extern void verify_source_open(Verify *verify);
 
-/* Next page of the table in key order; moves on work->after. Memory: the current context. */
-extern VerifyPage *verify_source_page(Verify *verify);
+/*
+ * Next page of the table in key order, behind work->after and not behind upper (NULL:
+ * to the end), at most so many rows. wanted: as in chunk_range_query. Memory: the current context.
+ */
+extern VerifyPage *verify_source_page(Verify *verify, const ChunkKey *upper, const bool *wanted, uint64 rows);
 
-/* Move on by as many rows as a page would have; true when that was the end. */
-extern bool verify_source_skip(Verify *verify);
+/* The key that ends a range of so many rows behind work->after, in the current context; NULL when upper comes first. */
+extern ChunkKey *verify_source_bound(Verify *verify, const ChunkKey *upper, uint64 rows);
 
-/* Read the rows of the suspects that are not settled into work->round_rows, as far as memory allows. */
+/* Rows behind work->after and not behind upper: how many, and the sum of their numbers. */
+extern void verify_source_sum(Verify *verify, const ChunkKey *upper, int64 *rows, uint64 *sum);
+
+extern ChunkKey *verify_copy_key(MemoryContext cxt, const ChunkKey *key);
+
+/* Read the rows of the suspects that are not settled into work->answers, as far as memory allows. */
 extern void verify_source_suspects(Verify *verify);
 extern uint64 verify_source_row_hash(const VerifyWork *work, const MysqlRow *row);	/* never 0 */
 
@@ -177,6 +237,14 @@ extern bool verify_source_shows(Verify *verify, const CatalogPosition *applied);
 
 /* "`a` = 1 AND `b` = 2" for the key values at the end of a row. */
 extern char *verify_source_condition(const Verify *verify, const MysqlRow *row);
+
+/* ---- verify_chunk.c ---- */
+
+/* One step of PAGES; sets the next phase at the end. */
+extern void verify_chunk_step(Verify *verify);
+
+/* "sums", ...; NULL while it is open. */
+extern const char *verify_method_name(VerifyMethod method);
 
 /* ---- verify_target.c ---- */
 
@@ -207,6 +275,8 @@ typedef struct VerifyTarget
 	TupleTableSlot *stored;		/* the same as it is stored */
 	Datum	   *values;			/* the source's row, by attribute */
 	bool	   *nulls;
+	const bool *taken;			/* source columns that it has; NULL: all */
+	SchemaSum  *sum;
 } VerifyTarget;
 
 /* Open the target of the work for reading, to the end of the transaction. Throws when it cannot be read. */
@@ -220,8 +290,8 @@ extern List *verify_target_open_leaves(Relation rel);
 /* A row was fetched into a leaf's slot: make it the target's row. */
 extern void verify_target_show(VerifyTarget *target, VerifyLeaf *leaf);
 
-/* Turn a row of the source into values, in the current context. */
-extern void verify_target_take(Verify *verify, VerifyTarget *target, const MysqlRow *row);
+/* Turn a row of the source into values, in the current context; only the wanted columns are compared then (NULL: all). */
+extern void verify_target_take(Verify *verify, VerifyTarget *target, const MysqlRow *row, const bool *wanted);
 
 /* Find the row with that key (index order), resp. with the key of the taken row, by the active snapshot. */
 extern bool verify_target_find(VerifyTarget *target, const Datum *key);
@@ -247,6 +317,18 @@ extern List *verify_target_key_text(VerifyTarget *target, const Datum *key);
 
 /* Condition that finds the slot's key at the source; "FALSE" when the source cannot have such a key. */
 extern char *verify_target_condition(Verify *verify, VerifyTarget *target);
+
+/* ---- verify_range.c ---- */
+
+/* Can ranges of the source's key be found here by the primary key's index? */
+extern bool verify_range_is_ordered(const VerifyWork *work, const VerifyTarget *target);
+
+/* Rows here behind lower and not behind upper: how many, and the sum of their numbers. Stops at most rows. */
+extern void verify_range_sum(Verify *verify, VerifyTarget *target, const ChunkKey *lower, const ChunkKey *upper,
+							 int64 most, int64 *rows, uint64 *sum);
+
+/* Some more of the keys that work->extras asks for: those that were not shown become suspects. True at the end. */
+extern bool verify_range_extras(Verify *verify, VerifyTarget *target);
 
 /* ---- verify_keys.c ---- */
 
@@ -282,6 +364,12 @@ extern bool verify_settle_step(Verify *verify);
 extern bool verify_stream_passed(Verify *verify, const CdcPosition *mark);
 
 /* ---- verify.c ---- */
+
+/* Begin a transaction for a step; false when the table must be left, which is done then. */
+extern bool verify_begin_step(Verify *verify);
+
+/* Commit a step; now and then the counters are written with it. */
+extern void verify_end_step(Verify *verify);
 
 /*
  * In a transaction: may the table still be compared? Otherwise *why says why not,

@@ -99,6 +99,8 @@ verify_suspect_add(Verify *verify, VerifyTarget *target, const MysqlRow *row)
 	suspect->row_bytes = row != NULL ? 0 : work->row_bytes;
 	for (int i = 0; row != NULL && i < (int) work->def->ncolumns; i++)
 		suspect->row_bytes += row->values[i] != NULL ? row->lengths[i] : 0;
+	/* of some rows only a part was read */
+	suspect->row_bytes = Max(suspect->row_bytes, work->def->avg_row_length);
 	work->nsuspects++;
 	work->suspect_bytes += strlen(suspect->condition) * 2 + 100;
 	MemoryContextSwitchTo(old);
@@ -240,7 +242,7 @@ judge_all(Verify *verify, VerifyTarget *target)
 
 		CHECK_FOR_INTERRUPTS();
 		MemoryContextReset(row_cxt);
-		verify_target_take(verify, target, &answer->row);
+		verify_target_take(verify, target, &answer->row, NULL);
 		/* a row whose key only the collation takes for one that we asked for is nobody's */
 		for (int j = answer->first; j < answer->end; j++)
 		{

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * verify_source.c
- *	  Reading rows of a source table: pages in key order, single rows by key.
+ *	  Reading a source table: pages of rows in key order, sums of them, single
+ *	  rows by key.
  *
  * NOTES
  *	  One session, one short SELECT at a time, no transaction open at the source
@@ -19,6 +20,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
+#include "mysql/mysql_sum.h"
 #include "mysql/mysql_text.h"
 #include "verify/verify_private.h"
 
@@ -58,18 +60,15 @@ check_fields(Verify *verify, const MysqlRow *row, int wanted)
 					work->def->schema, work->def->name)));
 }
 
-/* The key values of a page's last row are where the next one begins. */
-static void
-move_on(VerifyWork *work, const char *const *values, const uint32 *lengths)
+/* A key from a row's values, in the current context. */
+static ChunkKey *
+make_key(const VerifyWork *work, const char *const *values, const uint32 *lengths)
 {
-	MemoryContext old;
+	ChunkKey   *key = palloc0(sizeof(ChunkKey));
 
-	MemoryContextReset(work->after_cxt);
-	old = MemoryContextSwitchTo(work->after_cxt);
-	work->after = palloc0(sizeof(ChunkKey));
-	work->after->nkey = work->nkey;
-	work->after->values = palloc(sizeof(char *) * work->nkey);
-	work->after->lengths = palloc(sizeof(uint32) * work->nkey);
+	key->nkey = work->nkey;
+	key->values = palloc(sizeof(char *) * work->nkey);
+	key->lengths = palloc(sizeof(uint32) * work->nkey);
 	for (int i = 0; i < work->nkey; i++)
 	{
 		if (values[i] == NULL)
@@ -77,35 +76,54 @@ move_on(VerifyWork *work, const char *const *values, const uint32 *lengths)
 					(errcode(ERRCODE_PROTOCOL_VIOLATION),
 					 errmsg("the source sent a NULL in the key of table \"%s.%s\"",
 							work->def->schema, work->def->name)));
-		work->after->lengths[i] = lengths[i];
-		work->after->values[i] = pnstrdup(values[i], lengths[i]);
+		key->lengths[i] = lengths[i];
+		key->values[i] = pnstrdup(values[i], lengths[i]);
+	}
+	return key;
+}
+
+ChunkKey *
+verify_copy_key(MemoryContext cxt, const ChunkKey *key)
+{
+	MemoryContext old = MemoryContextSwitchTo(cxt);
+	ChunkKey   *copy = palloc0(sizeof(ChunkKey));
+
+	copy->nkey = key->nkey;
+	copy->values = palloc(sizeof(char *) * key->nkey);
+	copy->lengths = palloc(sizeof(uint32) * key->nkey);
+	for (int i = 0; i < key->nkey; i++)
+	{
+		copy->lengths[i] = key->lengths[i];
+		copy->values[i] = pnstrdup(key->values[i], key->lengths[i]);
 	}
 	MemoryContextSwitchTo(old);
+	return copy;
 }
 
 VerifyPage *
-verify_source_page(Verify *verify)
+verify_source_page(Verify *verify, const ChunkKey *upper, const bool *wanted, uint64 rows)
 {
 	VerifyWork *work = verify->work;
 	VerifyPage *page = palloc0(sizeof(VerifyPage));
 	int			nfields = (int) work->def->ncolumns + work->nkey;
+	uint64		limit = Min(work->limit, rows);
 	bool		cut = false;
 	MysqlRow	row;
 
-	page->rows = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(MysqlRow) * work->limit);
+	page->rows = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(MysqlRow) * limit);
 	mysql_session_query(verify->session,
 						chunk_range_query(work->def, work->key, work->nkey, verify->info->flavor,
-										  work->after, NULL, work->limit));
+										  wanted, work->after, upper, limit));
 	while (mysql_session_fetch(verify->session, &row))
 	{
 		check_fields(verify, &row, nfields);
-		if ((uint64) page->nrows == work->limit)
+		if ((uint64) page->nrows == limit)
 			ereport(ERROR,
 					(errcode(ERRCODE_PROTOCOL_VIOLATION),
 					 errmsg("the source sent more rows of table \"%s.%s\" than were asked for",
 							work->def->schema, work->def->name)));
 		page->bytes += mysql_row_copy(CurrentMemoryContext, &row, &page->rows[page->nrows++]);
-		if (page->bytes >= PAGE_MAX_BYTES && (uint64) page->nrows < work->limit)
+		if (page->bytes >= PAGE_MAX_BYTES && (uint64) page->nrows < limit)
 		{
 			cut = true;
 			break;
@@ -116,38 +134,61 @@ verify_source_page(Verify *verify)
 
 	if (page->nrows > 0)
 		work->row_bytes = page->bytes / page->nrows;
-	page->is_last = !cut && (uint64) page->nrows < work->limit;
+	page->is_last = !cut && (uint64) page->nrows < limit;
 	if (page->nrows > 0)
 	{
 		const MysqlRow *last = &page->rows[page->nrows - 1];
 
-		move_on(work, &last->values[work->def->ncolumns], &last->lengths[work->def->ncolumns]);
+		page->last = make_key(work, &last->values[work->def->ncolumns], &last->lengths[work->def->ncolumns]);
 	}
 	if (cut)
 		work->limit = page->nrows;
-	else if (page->bytes < PAGE_MAX_BYTES / 4)
+	else if (page->bytes < PAGE_MAX_BYTES / 4 && limit == work->limit)
 		work->limit = Min(work->limit * 2, verify->max_rows);
 	return page;
 }
 
-bool
-verify_source_skip(Verify *verify)
+ChunkKey *
+verify_source_bound(Verify *verify, const ChunkKey *upper, uint64 rows)
 {
 	VerifyWork *work = verify->work;
+	ChunkKey   *bound = NULL;
 	MysqlRow	row;
-	bool		found;
 
 	mysql_session_query(verify->session,
 						chunk_bound_query(work->def, work->key, work->nkey, verify->info->flavor,
-										 work->after, NULL, work->limit));
-	found = mysql_session_fetch(verify->session, &row);
-	if (found)
+										  work->after, upper, rows));
+	if (mysql_session_fetch(verify->session, &row))
 	{
 		check_fields(verify, &row, work->nkey);
-		move_on(work, row.values, row.lengths);
+		bound = make_key(work, row.values, row.lengths);
 		mysql_session_drain(verify->session);
 	}
-	return !found;
+	return bound;
+}
+
+void
+verify_source_sum(Verify *verify, const ChunkKey *upper, int64 *rows, uint64 *sum)
+{
+	VerifyWork *work = verify->work;
+	MysqlRow	row;
+	uint64		count = 0;
+	bool		ok = false;
+
+	mysql_session_query(verify->session,
+						chunk_sum_query(work->def, work->key, work->nkey, verify->info->flavor, work->number,
+										work->after, upper));
+	if (mysql_session_fetch(verify->session, &row))
+	{
+		check_fields(verify, &row, 2);
+		ok = row.values[0] != NULL && mysql_sum_parse(row.values[0], &count) && mysql_sum_parse(row.values[1], sum);
+		mysql_session_drain(verify->session);
+	}
+	if (!ok)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROTOCOL_VIOLATION),
+				 errmsg("the source sent no sum of rows of table \"%s.%s\"", work->def->schema, work->def->name)));
+	*rows = (int64) count;
 }
 
 char *

@@ -211,6 +211,7 @@ verify_target_open(Verify *verify)
 	target->cxt = CurrentMemoryContext;
 	target->rel = verify_target_open_relation(verify);
 	target->table = schema_table_open(work->def, target->rel, &verify->types.policies, CurrentMemoryContext);
+	target->sum = schema_sum_begin(target->table);
 	target->index = open_key_index(target->rel);
 	prepare_key(target);
 	open_leaves(target);
@@ -232,16 +233,18 @@ verify_target_close(VerifyTarget *target)
 		index_close(leaf->index, AccessShareLock);
 		relation_close(leaf->rel, AccessShareLock);
 	}
+	schema_sum_end(target->sum);
 	ExecDropSingleTupleTableSlot(target->converted);
 	index_close(target->index, AccessShareLock);
 	relation_close(target->rel, AccessShareLock);
 }
 
 void
-verify_target_take(Verify *verify, VerifyTarget *target, const MysqlRow *row)
+verify_target_take(Verify *verify, VerifyTarget *target, const MysqlRow *row, const bool *wanted)
 {
 	const CdcTableDef *def = verify->work->def;
 
+	target->taken = wanted;
 	cdc_arena_reset(&verify->arena);
 	for (int i = 0; i < target->table->ncolumns; i++)
 	{
@@ -249,7 +252,7 @@ verify_target_take(Verify *verify, VerifyTarget *target, const MysqlRow *row)
 		CdcCell		cell;
 		CdcError	err = {0};
 
-		if (column->attnum <= 0)
+		if (column->attnum <= 0 || (wanted != NULL && !wanted[i]))
 			continue;
 		if (mysql_text_to_cell(&def->columns[i], row->values[i], row->lengths[i], &verify->arena, &cell, &err) != CDC_OK)
 			heap_row_bad_cell(&def->columns[i], &err);
@@ -318,12 +321,13 @@ verify_target_find_taken(VerifyTarget *target)
 
 /* Are the values of one source column equal, byte by byte? */
 static bool
-column_is_equal(VerifyTarget *target, const SchemaColumn *column)
+column_is_equal(VerifyTarget *target, int i)
 {
+	const SchemaColumn *column = &target->table->columns[i];
 	int			att = column->attnum - 1;
 	Form_pg_attribute attr;
 
-	if (column->attnum <= 0)
+	if (column->attnum <= 0 || (target->taken != NULL && !target->taken[i]))
 		return true;
 	attr = TupleDescAttr(RelationGetDescr(target->rel), att);
 	if (target->slot->tts_isnull[att] || target->nulls[att])
@@ -337,7 +341,7 @@ verify_target_is_equal(VerifyTarget *target)
 	slot_getallattrs(target->slot);
 	for (int i = 0; i < target->table->ncolumns; i++)
 	{
-		if (!column_is_equal(target, &target->table->columns[i]))
+		if (!column_is_equal(target, i))
 			return false;
 	}
 	return true;
@@ -351,7 +355,7 @@ verify_target_differing(VerifyTarget *target)
 	slot_getallattrs(target->slot);
 	for (int i = 0; i < target->table->ncolumns; i++)
 	{
-		if (!column_is_equal(target, &target->table->columns[i]))
+		if (!column_is_equal(target, i))
 			result = lappend(result, pstrdup(target->table->def->columns[i].name));
 	}
 	return result;

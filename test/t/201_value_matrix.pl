@@ -98,6 +98,10 @@ insert_rows(300001);
 $postgres->start;
 $pipeline->wait_for_state('streaming');
 all_same('restart');
+# what both servers print alike is compared by sums: were a single value printed differently, rows would have been read
+$pipeline->is_verified('cdc_verify() finds the same');
+my $read = $postgres->psql("select string_agg(source_table, ' ' order by source_table) from pg_stat_cdc_verify where request = $pipeline->{verify_request} and (method <> 'sums' or rows_read > 0 or rows_source <> rows_target)");
+is($read, join(' ', sort grep { /^(float|double|json|geometry|point|polygon|vector|inet)/ } map { $_->{name} } @types), 'only values that the servers print in different ways are read');
 $source->sql("delete from shop.`$_->{name}`") for @types;
 all_same('delete of all');
 is($postgres->psql('select ' . join(' + ', map { "(select count(*) from shop.\"$_->{name}\")" } @types)), 0, 'no row is left');
