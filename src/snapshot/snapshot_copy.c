@@ -9,8 +9,8 @@
  *
  *	  1. take the table's ShareLock, which keeps the stream off this table, but
  *	     not the other workers that copy it;
- *	  2. with snapshots taken from now on, check that the table is still in
- *	     SNAPSHOT, of the same generation, and that the chunk is open and ours;
+ *	  2. with snapshots taken from now on, check that the chunk is open and ours
+ *	     in the ledger, which it is only while its copy goes on;
  *	  3. write every row whose key is neither in the target nor in
  *	     snapshot_deleted: those that are there the stream brought, or removed,
  *	     and the stream is newer or the same;
@@ -292,15 +292,17 @@ read_notes(const SnapshotCopy *copy, const CopyTable *table)
 	return notes;
 }
 
-/* Under the lock: the chunk in the ledger, when it is still to be written by us. */
+/*
+ * Under the lock: the chunk in the ledger, when it is still to be written by us. What takes a table out of SNAPSHOT
+ * or begins its copy anew removes its chunks in the same transaction, and a generation's numbers are its own: a chunk
+ * that is open says that the table is still being copied, and by whom.
+ */
 static CatalogChunk *
 chunk_to_write(const SnapshotCopy *copy, const CopyChunk *chunk)
 {
-	CatalogChunk *now;
+	CatalogChunk *now = catalog_chunk_by_no(copy->pipeline_id, chunk->table->table_id, chunk->table->generation,
+											chunk->chunk_no);
 
-	if (!snapshot_table_is_due(copy, chunk->table))
-		return NULL;
-	now = catalog_chunk_by_no(copy->pipeline_id, chunk->table->table_id, chunk->table->generation, chunk->chunk_no);
 	return now != NULL && now->state == CATALOG_CHUNK_OPEN && now->worker == copy->worker ? now : NULL;
 }
 

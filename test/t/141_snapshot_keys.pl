@@ -25,6 +25,7 @@ my %kind = (
 	set => [ q{set('f', 'e', 'd', 'c', 'b', 'a')}, 'NUM' ],
 	float => [ 'float', '(NUM - 20) * 0.1e0' ],
 	double => [ 'double', '(NUM - 20) / 7e0' ],
+	tiny => [ 'double', '(NUM - 20) / 7e15' ],    # more decimals than a DECIMAL has
 	bit10 => [ 'bit(10)', 'NUM * 17' ],
 	bit64 => [ 'bit(64)', '18446744073709551615 - NUM' ],
 	tinyint => [ 'tinyint', 'NUM * 6 - 127' ],

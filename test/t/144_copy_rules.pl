@@ -1,95 +1,117 @@
-# Rules of the hand-over that a random test meets too seldom, each arranged: a page of rows lies read in a worker's memory (it waits for
-# max_rows_per_second) while the stream brings what must keep the page from bringing back old rows.
+# Rules of the hand-over that a random test meets too seldom, each arranged: the rows of a chunk have been read at the source and are on
+# their way, held back by a proxy, while the stream brings what must keep them from bringing back old rows.
 
 use strict;
 use warnings;
 
-use CdcBridge::Env qw(poll_until);
+use CdcBridge::FakeServer;
 use CdcBridge::Pipeline;
 use CdcBridge::Postgres;
 use CdcBridge::Source;
+use JSON::PP ();
 use Test::More;
 
-my $source = CdcBridge::Source->new(args => ['--general-log=1', '--log-output=TABLE']);
+my $source = CdcBridge::Source->new;
 my $postgres = CdcBridge::Postgres->new;
+my $proxy = CdcBridge::FakeServer->new(upstream => $source);
+my $pipeline;
 
-# largest first: "second" waits for its rows' turn, and after it "main" does
-sub fill { my ($table, $n, $step) = @_; $source->sql("create table shop.$table (id int primary key, v int, u int, key (v))", "insert into shop.$table values " . join(', ', map { '(' . $_ * $step . ', 0, ' . $_ * $step . ')' } 1 .. $n)); }
-$source->sql('create database shop', 'create table shop.gate (id int primary key, v int)', 'insert into shop.gate values (1, 0)');
-fill('first', 160, 1);
-fill('second', 119, 1);    # its last chunk is nearly full, and as long the next page waits
-fill('main', 30, 10);
-$source->sql(map { "analyze table shop.$_" } qw(first second main gate));
+# the query for the rows of "main", and the one for the end of a chunk, which asks for the key alone
+my $rows_of_main = '`v`.* FROM `shop`\.`main`';
+my $end_of_main = '^SELECT [^v]* FROM `shop`\.`main`';
 
-my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres,
-	options => '{"snapshot_workers": 1, "max_rows_per_second": 40, "batch_max_ms": 60000}')->setup;
+$source->sql('create database shop', 'create table shop.main (id int, part int, v int, u int, primary key (id, part))',
+	'create table shop.other (id int primary key, v int)', 'insert into shop.other values (1, 0)');
+sub fill { $source->sql('delete from shop.main', 'insert into shop.main values ' . join(', ', map { '(' . $_ * 10 . ", 0, 0, $_)" } 1 .. 30)); return; }
 
-# another session's lock on the table "gate", which makes the stream wait in the middle of a batch
-my $gate;
-sub close_gate
+# Begin a copy, and hold back the answers that match: of its one page when that has been read.
+my $is_set_up;
+sub begin
 {
-	open($gate, '|-', "$postgres->{bindir}/psql", '-qXAt', '-h', $postgres->host, '-p', $postgres->port, '-U', 'postgres', 'postgres') or die "psql: $!";
-	$gate->autoflush(1);
-	print $gate "begin; lock table shop.gate in share mode; select 'locked';\n";
-	$postgres->poll(q{select count(*) from pg_locks where relation = 'shop.gate'::regclass and mode = 'ShareLock' and granted}, '1') or die 'no lock';
-	$source->sql('update shop.gate set v = v + 1');
-	$postgres->poll(q{select count(*) from pg_locks where relation = 'shop.gate'::regclass and not granted}, '1') or die 'the stream does not wait';
-}
-sub open_gate { print $gate "commit;\n"; close($gate); }
-sub page_is_read { my ($table) = @_; return poll_until(sub { $source->query_value("select count(*) from mysql.general_log where argument like 'SELECT%FROM `shop`.`$table`%ORDER BY%LIMIT%' and argument like '%`u`%' and argument not like '%general_log%'") > 0 }, 60); }
-
-my $began = sub {
-	$source->sql('truncate mysql.general_log');
+	my ($hold, %options) = @_;
+	fill();
+	$proxy->hold($hold);
+	$pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, server_options => { port => $proxy->port },
+		options => JSON::PP::encode_json({ batch_max_ms => 60000, %options }));
+	$pipeline->setup unless $is_set_up++;
 	$pipeline->start;
-	$postgres->poll(q{select count(*) from pg_class where oid = to_regclass('shop.first')}, '1', 60);
-	$postgres->poll('select count(*) from shop.first', '160', 60) or die 'the first table is not copied';
-};
-
-# ---- 1. a batch that makes a key and removes it again still has to note it: the page has seen the row between the two. The page waits a
-# second at most, so it may be missed on a slow machine: then once more
-my $arranged = 0;
-for my $attempt (1 .. 6)
-{
-	$began->();
-	close_gate();
-	$source->sql('insert into shop.main values (155, 1, 155)', 'update shop.main set v = 1 where id = 100', 'insert into shop.main values (165, 1, 165)');
-	# the worker is held still while the page is in its memory
-	my $worker = $postgres->psql(q{select pid from pg_stat_activity where backend_type = 'cdc_bridge snapshot worker'});
-	page_is_read('main') or die 'the page is not read';
-	kill('STOP', $worker);
-	$source->sql('delete from shop.main where id = 155', 'update shop.main set id = 166 where id = 165', 'delete from shop.main where id = 200');
-	open_gate();
-	my $changes_seen = poll_until(sub { return $pipeline->status('changes') >= 7 }, 5);    # the batch is written
-	$arranged = $changes_seen && $postgres->psql('select count(*) filter (where id <> all (array[100, 166])) from shop.main') eq '0';
-	kill("CONT", $worker);
-	$pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
-	$pipeline->is_same('made and removed in one batch: not brought back', qw(main first second gate));
-	is($postgres->psql('select count(*) from shop.main where id in (155, 165, 200)'), '0', 'none of the three');
-	$pipeline->stop->drop->drop_target;
-	last if $arranged;
-	$source->sql('delete from shop.main where id = 166', 'insert into shop.main values (200, 0, 200)', 'update shop.main set v = 0');
+	$proxy->wait_until_held;
+	return;
 }
-ok($arranged, 'the page was in memory while the batch was written');
 
-# ---- 2. a page of a copy that was begun anew meanwhile is thrown away
-$began->();
-ok(page_is_read('main'), 'the page was read');
+sub done { return $pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup; }
+sub end
+{
+	my ($name) = @_;
+	$proxy->let_go;
+	done();
+	$pipeline->is_same($name);
+	$pipeline->stop->drop->drop_target;
+	return;
+}
+
+# Wait until so many changes are committed here.
+sub changes_are
+{
+	my ($n) = @_;
+	$pipeline->wait_for_catchup;
+	is($pipeline->table_status('main', 'inserts + updates + deletes'), $n, "$n changes are written");
+	return;
+}
+sub notes_are { my ($n, $name) = @_; is($postgres->psql('select count(*) from cdc_bridge.snapshot_deleted where length(key) > 1'), $n, $name); return; }
+
+# ---- 1. what the stream notes, in batches and change by change
+for my $how ([ 'batches' ], [ 'change by change', collapse => 'off' ])
+{
+	my ($what, %options) = @$how;
+	begin($rows_of_main, %options);
+	$source->dbh->begin_work;
+	$source->sql('insert into shop.main values (155, 0, 1, 155), (165, 0, 1, 165)',
+		'delete from shop.main where id = 155',                # made and removed in one batch
+		'update shop.main set id = 166 where id = 165',
+		'delete from shop.main where id = 200',                # the target never had it
+		'update shop.main set part = 1 where id = 210',        # one that it leaves
+		'delete from shop.main where id = 220',                # one that comes back
+		'insert into shop.main values (220, 0, 7, 7)',
+		'update shop.main set v = 9 where id in (230, 240)');
+	$source->dbh->commit;
+	changes_are(10);
+	notes_are(4, "$what: four keys are noted");
+	$source->sql('delete from shop.main where id = 230', 'insert into shop.main values (200, 0, 8, 8)');
+	changes_are(12);
+	notes_are(4, "$what: a key that is deleted now is noted, one that is written is not any more");
+	end("$what: nothing is brought back");
+}
+
+# ---- 2. the page was read, and written, while the key was there, and the stream is behind: one batch makes and removes it
+begin("binary log dump|$end_of_main");
+$source->sql('insert into shop.main values (155, 0, 1, 155), (165, 0, 1, 165)');
+$proxy->hold('binary log dump');
+ok($postgres->poll('select count(*) from shop.main', '32'), 'the page is written');
+is($postgres->psql('select count(*) from shop.main where id in (155, 165)'), '2', 'with the keys that the stream does not know');
+$source->sql('delete from shop.main where id = 155', 'update shop.main set id = 166 where id = 165');
+end('a batch that makes and removes a key looks for it');
+
+# ---- 3. a page of a copy that was begun anew meanwhile is thrown away
+begin($rows_of_main);
 $source->sql('update shop.main set v = 77 where id <= 150', 'delete from shop.main where id > 250');
-$postgres->psql(q{select cdc_resync_table('shop_in', 'shop.main')});
-$pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
-$pipeline->is_same('a page of the former copy', qw(main first second gate));
-$pipeline->stop->drop->drop_target;
+$pipeline->wait_for_catchup;
+my $generation = $postgres->psql(q{select generation from cdc_bridge.table_state join cdc_bridge.pipeline_table using (pipeline_id, table_id) where source_table = 'main'});
+$postgres->psql(q{truncate shop.main; select cdc_resync_table('shop_in', 'shop.main')});
+ok($postgres->poll(qq{select generation > $generation and swap_into = 0 from cdc_bridge.table_state join cdc_bridge.pipeline_table using (pipeline_id, table_id) where source_table = 'main'}), 'a new copy, into the same table');
+end('a page of the former copy');
 
-# ---- 3. a page of a table that left meanwhile, and joined again
-$began->();
-ok(page_is_read('main'), 'the page was read');
+# ---- 4. a page of a table that left meanwhile, and joined again
+begin($rows_of_main);
 $source->sql('update shop.main set v = 78');
+$pipeline->wait_for_catchup;
 $postgres->psql(q{select cdc_remove_table('shop_in', 'shop.main')});
-$postgres->poll(q{select count(*) from pg_stat_cdc_table where source_table = 'main'}, '0', 60);
+ok($postgres->poll('select tables_asked = tables_done from cdc_bridge.pipeline_state'), 'it has left');
 $source->sql('delete from shop.main where id > 200');
+$pipeline->wait_for_catchup;
 $postgres->psql(q{truncate shop.main; select cdc_add_table('shop_in', 'shop.main')});
-$pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
-$pipeline->is_same('a page of the table before it left', qw(main first second gate));
+ok($postgres->poll('select tables_asked = tables_done from cdc_bridge.pipeline_state'), 'it has joined again');
+end('a page of the table before it left');
 
 unlike($postgres->log_text, qr/\b(TRAP|PANIC):/, 'no assertion failed, no panic');
 done_testing();

@@ -7,6 +7,13 @@ package CdcBridge::FakeServer;
 #   $fake->behave('short_row');        # connections that stand are cut; new ones meet this behaviour
 #   print $fake->acted;                # how often the lie was told since then
 #
+# An honest one can hold an answer back, so that a client waits that holds no lock anywhere, with an answer that is fixed already:
+#
+#   $fake->hold('FROM `shop`\.`t`');   # answers to queries that match, from now on, and the binary log when "binary log dump" does
+#   $fake->wait_until_held;            # the server has answered one
+#   $fake->hold('...'), $fake->let_go; # what was held so far goes on
+#   $fake->lead_to($other);            # new connections reach another server; those that stand stay
+#
 # Behaviours: login(), answers() and dumps() list their names by the phase they lie in. All but those of login and a few of
 # answers speak through the proxy: they come where the setup queries were answered as a real server does. Which packet is
 # damaged, and where, comes from the seed, the number of the behaviour and the number of the connection.
@@ -97,6 +104,7 @@ sub new
 	my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Proto => 'tcp', Listen => 50) or die "listen: $!\n";
 	my $self = bless { dir => new_folder('fake'), upstream => $option{upstream}, seed => $option{seed} // time(), number => 0,
 		port => $listen->sockport, owner => $$ }, $class;
+	$self->lead_to($option{upstream});
 	$self->behave($option{behaviour} // 'honest');
 	$self->{pid} = fork() // die "fork: $!\n";
 	if (!$self->{pid})
@@ -119,10 +127,48 @@ sub behave
 	my ($self, $name) = @_;
 	die "unknown behaviour $name\n" unless $name eq 'honest' || $lies{$name};
 	$self->{number}++;
-	open(my $out, '>', "$self->{dir}/new") or die "behaviour: $!\n";
-	print $out "$self->{number} $name\n";
-	close($out) or die "behaviour: $!\n";
-	rename("$self->{dir}/new", "$self->{dir}/behaviour") or die "behaviour: $!\n";
+	$self->_tell('behaviour', "$self->{number} $name\n");
+	return $self;
+}
+
+# What the processes of the connections read.
+sub _tell
+{
+	my ($self, $what, $text) = @_;
+	open(my $out, '>', "$self->{dir}/new") or die "$what: $!\n";
+	print $out $text;
+	close($out) or die "$what: $!\n";
+	rename("$self->{dir}/new", "$self->{dir}/$what") or die "$what: $!\n";
+	return;
+}
+
+sub hold
+{
+	my ($self, $pattern) = @_;
+	$self->{hold}++;
+	$self->_tell('hold', "$self->{hold} $pattern");
+	return $self;
+}
+
+sub let_go
+{
+	my ($self) = @_;
+	unlink("$self->{dir}/hold");
+	return $self;
+}
+
+# Dies when nothing came that could be held.
+sub wait_until_held
+{
+	my ($self, $seconds) = @_;
+	poll_until(sub { return -e "$self->{dir}/held.$self->{hold}" }, $seconds) or die "no query came whose answer could be held\n";
+	return $self;
+}
+
+sub lead_to
+{
+	my ($self, $upstream) = @_;
+	$self->_tell('upstream', $upstream->port);
 	return $self;
 }
 
@@ -191,15 +237,25 @@ sub _accept
 sub _serve
 {
 	my ($self, $client, $number, $name) = @_;
-	my $server = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $self->{upstream}->port, Proto => 'tcp') or return;
+	my $server = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => slurp("$self->{dir}/upstream"), Proto => 'tcp') or return;
 	my ($phase, $how) = $name eq 'honest' ? ('') : @{ $lies{$name} };
 	my $state = { client => $client, fake => $self, number => $number, stage => 'greeting', wait => int(rand($packets{$phase} // 1)) };
 	my ($from_client, $from_server) = ('', '');
 	my $select = IO::Select->new($client, $server);
 	while ($self->_is_current($number))
 	{
-		for my $ready ($select->can_read(0.1))
+		# an answer that is held is not looked at again
+		my $waits = !$how && $self->_holds($state) && ($state->{noted} // 0) == $state->{held_by};
+		$waits ? $select->remove($server) : $select->add($server);
+		for my $ready ($select->can_read($waits ? 0.02 : 0.1))
 		{
+			if ($ready == $server && !$how && $self->_holds($state))
+			{
+				# there is an answer: what a query sees is settled
+				$state->{noted} = $state->{held_by};
+				open(my $note, '>', "$self->{dir}/held.$state->{noted}");
+				last;
+			}
 			my $buffer = $ready == $client ? \$from_client : \$from_server;
 			my $old = length($$buffer);
 			return unless sysread($ready, $$buffer, CHUNK, $old);
@@ -241,6 +297,19 @@ sub _serve
 	return;
 }
 
+# Is what the server says now to be held back? A query's answer goes on when something else is to be held.
+sub _holds
+{
+	my ($self, $state) = @_;
+	my $command = $state->{command} or return 0;
+	open(my $in, '<', "$self->{dir}/hold") or return 0;
+	my ($number, $pattern) = <$in> =~ /^(\d+) (.*)/ or return 0;
+	return 0 if $state->{stage} ne 'dump' && ($state->{held_by} // $number) != $number;
+	return 0 if $command !~ /$pattern/;
+	$state->{held_by} = $number;
+	return 1;
+}
+
 sub _is_current
 {
 	my ($self, $number) = @_;
@@ -257,11 +326,14 @@ sub note_commands
 		my $length = unpack('V', substr($$buffer, 0, 3) . "\0");
 		last if length($$buffer) < 4 + $length;
 		my ($sequence, $command) = unpack('CC', substr($$buffer, 3, 2));
+		my $text = substr($$buffer, 5, $length - 1);
 		substr($$buffer, 0, 4 + $length) = '';
 		if ($sequence > 0) { $state->{stage} = 'login' if $state->{stage} eq 'greeting'; next; }
 		$state->{swallow} = 0;
 		$state->{stage} = $command == 0x12 || $command == 0x1e ? 'dump' : 'query';
 		$state->{index} = $state->{columns} = 0;
+		$state->{command} = $state->{stage} eq 'dump' ? 'binary log dump' : $command == 3 ? $text : undef;
+		delete $state->{held_by};
 	}
 	return;
 }
