@@ -304,9 +304,10 @@ CREATE TABLE cdc_bridge.verify_difference
 	kind text NOT NULL,
 	key text[] NOT NULL,
 	columns text[],
+	rows bigint NOT NULL,
 	CONSTRAINT verify_difference_pkey PRIMARY KEY (pipeline_id, request, table_id, number)
 );
-COMMENT ON TABLE cdc_bridge.verify_difference IS 'rows that a comparison found missing, extra or different: their keys and the columns, no values';
+COMMENT ON TABLE cdc_bridge.verify_difference IS 'rows that a comparison found missing, extra or different: their keys and the columns, no values; without a key a hash of the row';
 
 -- A dump carries what was asked for, not how far it got: a restored pipeline comes up stopped and begins anew.
 SELECT pg_catalog.pg_extension_config_dump('cdc_bridge.pipeline', '');
@@ -700,7 +701,7 @@ REVOKE ALL ON FUNCTION @extschema@.cdc_cancel_verify(bigint) FROM PUBLIC;
 
 CREATE FUNCTION @extschema@.cdc_verify_differences(request bigint)
 RETURNS TABLE(source_schema text, source_table text, target_schema text, target_table text, kind text, key text[],
-	columns text[])
+	columns text[], rows bigint)
 LANGUAGE C STABLE PARALLEL RESTRICTED ROWS 100
 AS 'MODULE_PATHNAME', 'cdc_verify_differences';
 COMMENT ON FUNCTION @extschema@.cdc_verify_differences(bigint) IS 'rows that a comparison found missing, extra or different';
@@ -754,7 +755,7 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.unsettled IS 'rows that changed
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.chunks IS 'chunks compared';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.chunks_by_sum IS 'of these: those that were equal by the sums of both servers, so that their rows were not read';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.rows_read IS 'rows that were read from the source with all columns, because their chunk differed or the table has no sums';
-COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.method IS 'sums, columns (sums, and the columns that have none are read), rows or count; NULL: not begun';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.method IS 'sums, columns (sums, and the columns that have none are read), rows, multiset (the source table has no key) or count; NULL: not begun';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.position_file IS 'tables that are done: binary log file of the position that was applied here when the comparison ended';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.position_offset IS 'offset in it';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_verify.requested_by IS 'role that asked for it';

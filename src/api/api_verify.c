@@ -320,8 +320,8 @@ cdc_verify_differences(PG_FUNCTION_ARGS)
 	{
 		const CatalogVerifyDifference *difference = lfirst(lc);
 		const CatalogVerifyTable *table = NULL;
-		Datum		values[7];
-		bool		nulls[7];
+		Datum		values[8];
+		bool		nulls[8];
 		int			n = 0;
 		ListCell   *lc2;
 
@@ -343,6 +343,8 @@ cdc_verify_differences(PG_FUNCTION_ARGS)
 		n++;
 		values[n] = array_datum(difference->columns, &nulls[n]);
 		n++;
+		values[n] = Int64GetDatum(difference->rows);
+		nulls[n++] = false;
 		put(rsinfo, n, values, nulls);
 	}
 	return (Datum) 0;

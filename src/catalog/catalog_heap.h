@@ -268,7 +268,8 @@ enum
 	Anum_verify_difference_kind,
 	Anum_verify_difference_key,
 	Anum_verify_difference_columns,
-	Natts_verify_difference = Anum_verify_difference_columns
+	Anum_verify_difference_rows,
+	Natts_verify_difference = Anum_verify_difference_rows
 };
 
 /* Next number of a sequence in schema cdc_bridge. */

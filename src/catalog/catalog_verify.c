@@ -400,6 +400,7 @@ catalog_verify_difference_insert(const CatalogVerifyDifference *difference)
 	values[Anum_verify_difference_key - 1] = catalog_list_datum(difference->key);
 	values[Anum_verify_difference_columns - 1] = catalog_list_datum(difference->columns);
 	nulls[Anum_verify_difference_columns - 1] = difference->columns == NIL;
+	values[Anum_verify_difference_rows - 1] = Int64GetDatum(difference->rows);
 
 	rel = table_open(catalog_relation_oid(CATALOG_REL_VERIFY_DIFFERENCE), RowExclusiveLock);
 	catalog_tuple_insert(rel, values, nulls);
@@ -423,6 +424,7 @@ catalog_verify_differences(int32 pipeline_id, int64 request)
 		difference->request = request;
 		difference->table_id = catalog_get_int32(tuple, desc, Anum_verify_difference_table_id);
 		difference->number = catalog_get_int64(tuple, desc, Anum_verify_difference_number);
+		difference->rows = catalog_get_int64(tuple, desc, Anum_verify_difference_rows);
 		difference->kind = catalog_get_text(tuple, desc, Anum_verify_difference_kind);
 		difference->key = catalog_get_list(tuple, desc, Anum_verify_difference_key);
 		difference->columns = catalog_get_list(tuple, desc, Anum_verify_difference_columns);

@@ -83,8 +83,9 @@ typedef struct CatalogVerifyDifference
 	int32		table_id;
 	int64		number;			/* 1, 2, ... in the table */
 	const char *kind;			/* missing, extra, different */
-	List	   *key;			/* texts of the key's columns */
+	List	   *key;			/* texts of the key's columns; without a key: a hash, and where a row is */
 	List	   *columns;		/* names of the columns that differ; NIL for missing and extra */
+	int64		rows;			/* how many such rows: 1 unless the source table has no key */
 } CatalogVerifyDifference;
 
 /* Queue a request; fills in its number. */

@@ -86,6 +86,12 @@ forget_work(Verify *verify)
 {
 	if (verify->work == NULL)
 		return;
+	if (verify_multiset_is_reading(verify->work))
+	{
+		/* rows that nobody wants any more may be many */
+		mysql_session_close(verify->session);
+		verify->session = NULL;
+	}
 	if (verify->work->keys != NULL)
 		verify_keys_destroy(verify->work->keys);
 	MemoryContextDelete(verify->work->cxt);
@@ -183,6 +189,12 @@ begin_table(Verify *verify, const CatalogVerifyTable *row, const CatalogTable *t
 	work->target = table->target;
 	work->def = schema_def_from_jsonb(table->definition);
 	work->nkey = (int) work->def->nkey;
+	/* without a key there are no chunks to choose from */
+	if (work->nkey == 0 && work->is_sample)
+	{
+		work->is_sample = false;
+		is_count = true;
+	}
 	work->key = palloc0(sizeof(int) * Max(work->nkey, 1));
 	for (uint32 i = 0; i < work->def->ncolumns; i++)
 	{
@@ -199,8 +211,8 @@ begin_table(Verify *verify, const CatalogVerifyTable *row, const CatalogTable *t
 	work->round_cxt = AllocSetContextCreate(cxt, "cdc verify round", ALLOCSET_DEFAULT_SIZES);
 	work->limit = Max(Min(PAGE_FIRST_BYTES / Max(work->def->avg_row_length, 1), verify->max_rows),
 					  Min(verify->max_rows, 100));
-	work->phase = is_count ? VERIFY_PHASE_COUNT : VERIFY_PHASE_PAGES;
-	work->method = is_count ? VERIFY_METHOD_COUNT : VERIFY_METHOD_OPEN;
+	work->phase = is_count ? VERIFY_PHASE_COUNT : work->nkey == 0 ? VERIFY_PHASE_MULTISET : VERIFY_PHASE_PAGES;
+	work->method = is_count ? VERIFY_METHOD_COUNT : work->nkey == 0 ? VERIFY_METHOD_MULTISET : VERIFY_METHOD_OPEN;
 	work->result.method = verify_method_name(work->method);
 	work->count_source_before = -1;
 	MemoryContextSwitchTo(old);
@@ -263,9 +275,6 @@ next_table(Verify *verify, const CatalogVerify *request)
 			continue;
 		table = catalog_table_by_id(verify->pipeline_id, row->table_id);
 		why = why_not(table);
-		if (why == NULL && strcmp(request->mode, "count") != 0 &&
-			schema_def_from_jsonb(table->definition)->nkey == 0)
-			why = pstrdup("The source table has no key; only mode \"count\" can compare it.");
 		if (why == NULL)
 		{
 			begin_table(verify, row, table, request->mode);
@@ -649,6 +658,9 @@ work_step(Verify *verify)
 			break;
 		case VERIFY_PHASE_COUNT:
 			step_count(verify);
+			break;
+		case VERIFY_PHASE_MULTISET:
+			verify_multiset_step(verify);
 			break;
 		case VERIFY_PHASE_END:
 			if (!verify_settle_step(verify))

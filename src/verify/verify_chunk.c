@@ -68,6 +68,8 @@ verify_method_name(VerifyMethod method)
 			return "columns";
 		case VERIFY_METHOD_ROWS:
 			return "rows";
+		case VERIFY_METHOD_MULTISET:
+			return "multiset";
 	}
 	return NULL;
 }

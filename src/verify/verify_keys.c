@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * verify_keys.c
- *	  Which keys does the target have that the source did not show?
+ *	  Which keys does the target have that the source did not show? Which rows do
+ *	  both sides not have equally often?
  *
  * NOTES
  *	  Keys of both sides come in different orders (collations), and asking the
@@ -10,6 +11,9 @@
  *	  then part by part the source's hashes are sorted in memory and the target's
  *	  looked up among them. With 128 parts a table of a billion rows takes 64 MB
  *	  at a time. The keys of a small table stay in memory.
+ *
+ *	  For a table without a key the hashes are those of whole rows, and what counts
+ *	  is how often each side has one.
  *
  *	  Two keys with the same hash could hide a row that only the target has: for a
  *	  table of a billion rows the chance is 5 in 10^11 for each such row. It
@@ -217,6 +221,78 @@ verify_keys_only_target(VerifyKeys *keys, MemoryContext cxt, uint64 **hashes, in
 	}
 	if (to.n > 0)
 		qsort(to.hashes, to.n, sizeof(uint64), compare_hashes);
+	*hashes = to.hashes;
+	*nhashes = to.n;
+	return to.n > 0;
+}
+
+/* Add the hashes that the two do not have equally often; sorts both. */
+static void
+give_uneven(Give *to, uint64 *source, int64 nsource, uint64 *target, int64 ntarget)
+{
+	int64		i = 0;
+	int64		j = 0;
+
+	if (nsource > 0)
+		qsort(source, nsource, sizeof(uint64), compare_hashes);
+	if (ntarget > 0)
+		qsort(target, ntarget, sizeof(uint64), compare_hashes);
+	while (i < nsource || j < ntarget)
+	{
+		uint64		hash = j == ntarget || (i < nsource && source[i] < target[j]) ? source[i] : target[j];
+		int64		more = 0;
+
+		for (; i < nsource && source[i] == hash; i++)
+			more++;
+		for (; j < ntarget && target[j] == hash; j++)
+			more--;
+		if (more != 0)
+			give(to, &hash, 1, NULL, 0);
+	}
+}
+
+/* The same for one part of the files. */
+static void
+give_uneven_part(VerifyKeys *keys, int part, Give *to)
+{
+	uint64	   *hashes[2];
+
+	for (int side = 0; side < 2; side++)
+	{
+		int64		n = keys->counts[side][part];
+
+		hashes[side] = MemoryContextAllocHuge(keys->cxt, sizeof(uint64) * (n + 1));
+		rewind_file(keys->files[side][part]);
+		read_hashes(keys->files[side][part], hashes[side], n);
+	}
+	give_uneven(to, hashes[VERIFY_SOURCE], keys->counts[VERIFY_SOURCE][part],
+				hashes[VERIFY_TARGET], keys->counts[VERIFY_TARGET][part]);
+	pfree(hashes[VERIFY_SOURCE]);
+	pfree(hashes[VERIFY_TARGET]);
+}
+
+bool
+verify_keys_uneven(VerifyKeys *keys, MemoryContext cxt, uint64 **hashes, int *nhashes)
+{
+	Give		to = {.cxt = cxt};
+
+	if (!keys->has_files)
+	{
+		give_uneven(&to, keys->memory[VERIFY_SOURCE], keys->nmemory[VERIFY_SOURCE],
+					keys->memory[VERIFY_TARGET], keys->nmemory[VERIFY_TARGET]);
+		keys->nmemory[VERIFY_SOURCE] = keys->nmemory[VERIFY_TARGET] = 0;
+	}
+	else
+	{
+		spill(keys, VERIFY_SOURCE);
+		spill(keys, VERIFY_TARGET);
+		/* parts are numbered by the upper bits: all that is given is sorted */
+		for (; keys->next < PARTS && to.n < GIVE_AT_MOST; keys->next++)
+		{
+			give_uneven_part(keys, keys->next, &to);
+			close_part(keys, keys->next);
+		}
+	}
 	*hashes = to.hashes;
 	*nhashes = to.n;
 	return to.n > 0;

@@ -45,6 +45,7 @@ typedef enum VerifyPhase
 	VERIFY_PHASE_SCAN,			/* the target's keys: -> PICK, END */
 	VERIFY_PHASE_PICK,			/* target rows whose keys the source did not show: -> PICK, END */
 	VERIFY_PHASE_COUNT,			/* both counted: -> END */
+	VERIFY_PHASE_MULTISET,		/* of a table without a key, full: -> END */
 	VERIFY_PHASE_END
 } VerifyPhase;
 
@@ -55,7 +56,8 @@ typedef enum VerifyMethod
 	VERIFY_METHOD_COUNT,		/* no rows */
 	VERIFY_METHOD_SUMS,			/* by sums; rows of chunks that differ */
 	VERIFY_METHOD_COLUMNS,		/* by sums, and by columns that have none; rows of chunks that differ */
-	VERIFY_METHOD_ROWS			/* row by row */
+	VERIFY_METHOD_ROWS,			/* row by row */
+	VERIFY_METHOD_MULTISET		/* no key: see verify_multiset.c */
 } VerifyMethod;
 
 /* Chunks that differ are cut into smaller ones, and those that differ then are read. */
@@ -127,6 +129,7 @@ typedef enum VerifySettleStep
 } VerifySettleStep;
 
 typedef struct VerifyKeys VerifyKeys;
+typedef struct VerifyMultiset VerifyMultiset;
 
 typedef struct VerifyWork
 {
@@ -157,6 +160,7 @@ typedef struct VerifyWork
 	VerifyLevel level;
 	VerifyRange ranges[VERIFY_LEVELS];
 	VerifyExtras extras;
+	VerifyMultiset *multiset;	/* NULL: not begun */
 
 	VerifyKeys *keys;			/* hashes of both sides' keys; NULL: the target is not scanned for more */
 	Oid			scan_leaf;		/* the table that is being scanned; InvalidOid: the first */
@@ -224,6 +228,10 @@ extern ChunkKey *verify_source_bound(Verify *verify, const ChunkKey *upper, uint
 /* Rows behind work->after and not behind upper: how many, and the sum of their numbers. */
 extern void verify_source_sum(Verify *verify, const ChunkKey *upper, int64 *rows, uint64 *sum);
 
+/* All rows of a table without a key: the query, then pages of about so many bytes, until one is the last. */
+extern void verify_source_all_begin(Verify *verify);
+extern VerifyPage *verify_source_all_page(Verify *verify, int64 bytes);
+
 extern ChunkKey *verify_copy_key(MemoryContext cxt, const ChunkKey *key);
 
 /* Read the rows of the suspects that are not settled into work->answers, as far as memory allows. */
@@ -246,13 +254,20 @@ extern void verify_chunk_step(Verify *verify);
 /* "sums", ...; NULL while it is open. */
 extern const char *verify_method_name(VerifyMethod method);
 
+/* ---- verify_multiset.c ---- */
+
+extern void verify_multiset_step(Verify *verify);
+
+/* Is the session in the middle of a query? Then only closing it ends that. */
+extern bool verify_multiset_is_reading(const VerifyWork *work);
+
 /* ---- verify_target.c ---- */
 
 /* A plain table that rows are in: the target itself, or a partition. */
 typedef struct VerifyLeaf
 {
 	Relation	rel;
-	Relation	index;
+	Relation	index;			/* NULL: the source has no key */
 	IndexScanDesc scan;
 	TupleTableSlot *slot;
 	TupleConversionMap *map;	/* to the target's columns; NULL: they are the same */
@@ -262,7 +277,7 @@ typedef struct VerifyTarget
 {
 	MemoryContext cxt;			/* that it was opened in */
 	Relation	rel;
-	Relation	index;
+	Relation	index;			/* NULL: the source has no key */
 	VerifyLeaf *leaves;			/* by OID */
 	int			nleaves;
 	SchemaTable *table;
@@ -304,6 +319,10 @@ extern List *verify_target_differing(VerifyTarget *target);
 /* Hash of a key: of the taken row, resp. of the row in the slot. */
 extern uint64 verify_target_hash_taken(VerifyTarget *target);
 extern uint64 verify_target_hash_slot(VerifyTarget *target);
+
+/* The same of a whole row. */
+extern uint64 verify_target_hash_taken_row(VerifyTarget *target);
+extern uint64 verify_target_hash_slot_row(VerifyTarget *target);
 
 /* The key of the taken row resp. of the slot, copied into the current context. */
 extern Datum *verify_target_key_taken(VerifyTarget *target);
@@ -347,6 +366,9 @@ extern void verify_keys_add(VerifyKeys *keys, VerifySide side, uint64 hash);
  * into memory. Call it until it returns false.
  */
 extern bool verify_keys_only_target(VerifyKeys *keys, MemoryContext cxt, uint64 **hashes, int *nhashes);
+
+/* The same for hashes that are not equally often on both sides. */
+extern bool verify_keys_uneven(VerifyKeys *keys, MemoryContext cxt, uint64 **hashes, int *nhashes);
 extern void verify_keys_destroy(VerifyKeys *keys);
 
 /* ---- verify_settle.c ---- */
@@ -359,6 +381,12 @@ extern bool verify_suspects_full(const VerifyWork *work);
 
 /* One step of settling all suspects; false when none is left. */
 extern bool verify_settle_step(Verify *verify);
+
+/*
+ * Does the source show what was applied here at the last look? Naps when it does
+ * not; after some time it is true nevertheless, and work->is_sure false.
+ */
+extern bool verify_source_is_shown(Verify *verify);
 
 /* Has the stream passed a position that was read at the source? Naps when it has not. */
 extern bool verify_stream_passed(Verify *verify, const CdcPosition *mark);

@@ -153,6 +153,7 @@ report(Verify *verify, VerifyTarget *target, const VerifySuspect *suspect, const
 		.table_id = result->table_id,
 		.kind = kind,
 		.columns = columns,
+		.rows = 1,
 	};
 
 	if (verify->work->listed >= VERIFY_DIFFERENCES_KEPT)
@@ -268,9 +269,8 @@ judge_all(Verify *verify, VerifyTarget *target)
 
 /* ----------------------------------------------------------------------- rounds */
 
-/* READ: see NOTES. */
-static void
-settle_read(Verify *verify)
+bool
+verify_source_is_shown(Verify *verify)
 {
 	VerifyWork *work = verify->work;
 
@@ -280,11 +280,22 @@ settle_read(Verify *verify)
 		if (++work->tries < SHOW_TRIES)
 		{
 			(void) util_wait(PGINVALID_SOCKET, NAP_MS, UTIL_WAIT_VERIFY);
-			return;
+			return false;
 		}
 		work->is_sure = false;
 	}
 	work->tries = 0;
+	return true;
+}
+
+/* READ: see NOTES. */
+static void
+settle_read(Verify *verify)
+{
+	VerifyWork *work = verify->work;
+
+	if (!verify_source_is_shown(verify))
+		return;
 	verify_source_suspects(verify);
 	mysql_server_log_position(verify->session, verify->info, &work->mark);
 	work->settle = VERIFY_SETTLE_WAIT;

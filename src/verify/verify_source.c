@@ -191,6 +191,40 @@ verify_source_sum(Verify *verify, const ChunkKey *upper, int64 *rows, uint64 *su
 	*rows = (int64) count;
 }
 
+void
+verify_source_all_begin(Verify *verify)
+{
+	mysql_session_query(verify->session, chunk_all_query(verify->work->def, verify->info->flavor));
+}
+
+VerifyPage *
+verify_source_all_page(Verify *verify, int64 bytes)
+{
+	VerifyPage *page = palloc0(sizeof(VerifyPage));
+	int			room = 1024;
+	MysqlRow	row;
+
+	mysql_session_let_go(verify->session);
+	page->rows = palloc(sizeof(MysqlRow) * room);
+	page->is_last = true;
+	while (mysql_session_fetch(verify->session, &row))
+	{
+		check_fields(verify, &row, (int) verify->work->def->ncolumns);
+		if (page->nrows == room)
+		{
+			room *= 2;
+			page->rows = repalloc_huge(page->rows, sizeof(MysqlRow) * room);
+		}
+		page->bytes += mysql_row_copy(CurrentMemoryContext, &row, &page->rows[page->nrows++]);
+		if (page->bytes >= bytes)
+		{
+			page->is_last = false;
+			break;
+		}
+	}
+	return page;
+}
+
 char *
 verify_source_condition(const Verify *verify, const MysqlRow *row)
 {

@@ -192,8 +192,11 @@ open_leaves(VerifyTarget *target)
 		VerifyLeaf *leaf = &target->leaves[target->nleaves++];
 
 		leaf->rel = lfirst(lc);
-		leaf->index = open_key_index(leaf->rel);
-		leaf->scan = cdc_index_beginscan(leaf->rel, leaf->index, GetActiveSnapshot(), target->nkey);
+		if (target->index != NULL)
+		{
+			leaf->index = open_key_index(leaf->rel);
+			leaf->scan = cdc_index_beginscan(leaf->rel, leaf->index, GetActiveSnapshot(), target->nkey);
+		}
 		leaf->slot = table_slot_create(leaf->rel, NULL);
 		if (leaf->rel != target->rel)
 			leaf->map = convert_tuples_by_name(RelationGetDescr(leaf->rel), RelationGetDescr(target->rel));
@@ -212,8 +215,11 @@ verify_target_open(Verify *verify)
 	target->rel = verify_target_open_relation(verify);
 	target->table = schema_table_open(work->def, target->rel, &verify->types.policies, CurrentMemoryContext);
 	target->sum = schema_sum_begin(target->table);
-	target->index = open_key_index(target->rel);
-	prepare_key(target);
+	if (work->nkey > 0)
+	{
+		target->index = open_key_index(target->rel);
+		prepare_key(target);
+	}
 	open_leaves(target);
 	target->values = palloc0(sizeof(Datum) * target->table->natts);
 	target->nulls = palloc0(sizeof(bool) * target->table->natts);
@@ -229,13 +235,17 @@ verify_target_close(VerifyTarget *target)
 		VerifyLeaf *leaf = &target->leaves[i];
 
 		ExecDropSingleTupleTableSlot(leaf->slot);
-		index_endscan(leaf->scan);
-		index_close(leaf->index, AccessShareLock);
+		if (leaf->index != NULL)
+		{
+			index_endscan(leaf->scan);
+			index_close(leaf->index, AccessShareLock);
+		}
 		relation_close(leaf->rel, AccessShareLock);
 	}
 	schema_sum_end(target->sum);
 	ExecDropSingleTupleTableSlot(target->converted);
-	index_close(target->index, AccessShareLock);
+	if (target->index != NULL)
+		index_close(target->index, AccessShareLock);
 	relation_close(target->rel, AccessShareLock);
 }
 
@@ -404,6 +414,38 @@ verify_target_hash_slot(VerifyTarget *target)
 {
 	slot_getallattrs(target->slot);
 	return hash_key(target, target->slot->tts_values);
+}
+
+/* Of all columns that the source has, NULLs included. */
+static uint64
+hash_row(VerifyTarget *target, const Datum *values, const bool *nulls)
+{
+	uint64		hash = 0x636463;
+
+	for (int i = 0; i < target->table->ncolumns; i++)
+	{
+		int			att = target->table->columns[i].attnum - 1;
+		Form_pg_attribute attr;
+
+		if (att < 0)
+			continue;
+		attr = TupleDescAttr(RelationGetDescr(target->rel), att);
+		hash = nulls[att] ? hash * 31 + 7 : hash_value(hash, attr, values[att]);
+	}
+	return hash;
+}
+
+uint64
+verify_target_hash_taken_row(VerifyTarget *target)
+{
+	return hash_row(target, target->values, target->nulls);
+}
+
+uint64
+verify_target_hash_slot_row(VerifyTarget *target)
+{
+	slot_getallattrs(target->slot);
+	return hash_row(target, target->slot->tts_values, target->slot->tts_isnull);
 }
 
 static Datum *

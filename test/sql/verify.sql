@@ -81,7 +81,7 @@ RESET ROLE;
 -- results, as a worker leaves them
 INSERT INTO cdc_bridge.verify_table SELECT pipeline_id, 2, 1, 'shop', 'orders', 'verify_target', 'orders', 'done', NULL, 10, 10, 1, 1, 1, 0, 1, 0, 10, 'rows', 'bl.000001', 1234, now(), now()
 	FROM cdc_bridge.pipeline;
-INSERT INTO cdc_bridge.verify_difference SELECT pipeline_id, 2, 1, n, kind, key::text[], columns::text[] FROM cdc_bridge.pipeline,
+INSERT INTO cdc_bridge.verify_difference SELECT pipeline_id, 2, 1, n, kind, key::text[], columns::text[], 1 FROM cdc_bridge.pipeline,
 	(VALUES (1, 'missing', '{1}', NULL), (2, 'extra', '{2}', NULL), (3, 'different', '{3}', '{a,"b c"}')) AS v(n, kind, key, columns);
 SELECT source_table, state, rows_source, rows_target, missing, extra, different, unsettled, position_file, position_offset FROM pg_stat_cdc_verify;
 SELECT * FROM cdc_verify_differences(2);

@@ -116,6 +116,7 @@ for my $round (1 .. $rounds)
 	$source->stop_writers;
 	$pipeline->wait_for_catchup;
 	same("round $round, killed $victim", 'note', 'quiet');
+	$pipeline->is_verified("round $round: cdc_verify() finds the same", 'note', 'quiet');
 	is($pipeline->table_status('note', 'conflicts'), '0', 'no row was missing');
 	is($postgres->psql('select count(*) from cdc_bridge.snapshot_deleted'), '0', 'no debt is left');
 }
