@@ -88,6 +88,7 @@ apply_create(const CatalogPipeline *pipeline, CatalogPositionLog *log,
 
 	apply_tables_init(apply);
 	apply_hold_init(apply);
+	apply_undone_init(apply);
 	MemoryContextSwitchTo(apply->change_cxt);
 	apply_tables_load(apply);
 	apply_skips_load(apply);
@@ -146,25 +147,6 @@ apply_begin(Apply *apply)
 	apply->opened_at = GetCurrentTimestamp();
 }
 
-/* Drop starts of rolled-back transactions that lie behind us for good. */
-static void
-prune_rolled_back(Apply *apply)
-{
-	ListCell   *lc;
-
-	foreach(lc, apply->rolled_back)
-	{
-		CdcPosition *start = lfirst(lc);
-		int			order;
-
-		if (!cdc_position_compare(start, &apply->streamed, &order) || order < 0)
-		{
-			apply->rolled_back = foreach_delete_current(apply->rolled_back, lc);
-			pfree(start);
-		}
-	}
-}
-
 void
 apply_commit(Apply *apply)
 {
@@ -193,7 +175,7 @@ apply_commit(Apply *apply)
 	apply->ngtids = 0;
 	apply->moved = false;
 	apply->flushed_at = GetCurrentTimestamp();
-	prune_rolled_back(apply);
+	apply_undone_prune(apply);
 	apply_careful_committed(apply);
 
 	apply->stats.transactions += apply->pending.transactions;
@@ -229,6 +211,7 @@ undo(Apply *apply)
 	apply->skipping = NULL;
 	apply->txn_changes = 0;
 	apply_hold_end(apply);
+	apply_undone_reset(apply);
 	apply->ngtids = 0;
 	apply->moved = false;
 }
@@ -582,31 +565,26 @@ static ApplyResult
 on_change(Apply *apply, const CdcChange *change)
 {
 	apply->txn_action++;
-	if (apply->passing_over)
+	if (apply->passing_over || apply_undone_passes_over(apply))
 		return APPLY_OK;
 	if (!apply->holding)
-		return apply_change(apply, change);
+	{
+		int64		before = apply->txn_changes;
+		ApplyResult result = apply_change(apply, change);
+
+		if (apply->txn_changes > before)
+			apply_undone_applied(apply);
+		return result;
+	}
 	if (apply_table_find(apply, change->table->schema, change->table->name) != NULL)
+	{
 		apply_hold_change(apply, change);
+		apply_undone_applied(apply);
+	}
 	return APPLY_OK;
 }
 
 /* ------------------------------------------------------------- source transactions */
-
-static bool
-is_rolled_back(const Apply *apply, const CdcPosition *start)
-{
-	ListCell   *lc;
-
-	foreach(lc, apply->rolled_back)
-	{
-		const CdcPosition *known = lfirst(lc);
-
-		if (known->offset == start->offset && strcmp(known->file, start->file) == 0)
-			return true;
-	}
-	return false;
-}
 
 void
 apply_txn_begin(Apply *apply, const CdcPosition *start, const CdcGtid *gtid)
@@ -628,8 +606,7 @@ on_begin(Apply *apply, const CdcEvent *event)
 {
 	apply_txn_begin(apply, &event->position, &event->gtid);
 	apply->skipping = apply->skips == NIL ? NULL : apply_skip_find(apply, &event->position, &event->gtid);
-	apply->passing_over = apply->skipping != NULL ||
-		(apply->rolled_back != NIL && is_rolled_back(apply, &event->position));
+	apply->passing_over = apply_undone_begin(apply) || apply->skipping != NULL;
 	if (event->is_xa && !apply->passing_over)
 		apply_hold_begin(apply);
 }
@@ -669,6 +646,7 @@ apply_txn_end(Apply *apply)
 {
 	apply->in_txn = false;
 	apply->txn_changes = 0;
+	apply_undone_reset(apply);
 	apply_careful_txn_done(apply);
 }
 
@@ -696,8 +674,7 @@ finish_txn(Apply *apply, const CdcEvent *event, bool counts)
 static ApplyResult
 rewind_passed_over(Apply *apply)
 {
-	list_free_deep(apply->rolled_back);
-	apply->rolled_back = NIL;
+	apply_undone_forget(apply);
 	return rewind_all(apply);
 }
 
@@ -706,6 +683,8 @@ on_commit(Apply *apply, const CdcEvent *event)
 {
 	if (apply->passing_over && apply->skipping == NULL)
 		return rewind_passed_over(apply);
+	if (apply_undone_comes_again(apply))
+		return rewind_all(apply);
 	if (apply->holding && apply_hold_release(apply) == APPLY_REWIND)
 		return APPLY_REWIND;
 	finish_txn(apply, event, true);
@@ -722,12 +701,11 @@ on_rollback(Apply *apply, const CdcEvent *event)
 {
 	if (apply->txn_changes > 0)
 	{
-		MemoryContext old = MemoryContextSwitchTo(apply->cxt);
-		CdcPosition *start = palloc(sizeof(CdcPosition));
+		List	   *stops = apply_stop_lasting(apply);
 
-		*start = apply->txn_start;
-		apply->rolled_back = lappend(apply->rolled_back, start);
-		MemoryContextSwitchTo(old);
+		if (stops != NIL)
+			return apply_stop(apply, stops, &apply->txn_start);
+		apply_undone_whole(apply);
 		return rewind_all(apply);
 	}
 	if (apply->holding)
@@ -746,6 +724,8 @@ on_prepare(Apply *apply, const CdcEvent *event)
 {
 	if (apply->passing_over && apply->skipping == NULL)
 		return rewind_passed_over(apply);
+	if (apply_undone_comes_again(apply))
+		return rewind_all(apply);
 	if (apply->skipping != NULL)
 		apply_hold_nothing(apply);
 	apply_hold_prepared(apply, event);
@@ -766,12 +746,9 @@ on_statement(Apply *apply, const CdcEvent *event)
 		apply->txn_start = event->start;
 		skip = apply->skips == NIL ? NULL : apply_skip_find(apply, &event->start, &event->gtid);
 	}
-	/* what came before it is settled first */
-	if (skip == NULL && !apply->passing_over)
-		result = apply_write_batches(apply);
 	if (skip != NULL)
 		apply_skip_done(apply, skip, &event->start, apply_statement_passed_over(apply, event));
-	else if (result == APPLY_OK && !apply->passing_over)
+	else if (!apply->passing_over)
 		result = apply_statement(apply, event);
 	apply->in_statement = false;
 	if (result == APPLY_OK && !apply->in_txn)

@@ -23,6 +23,7 @@
 
 typedef struct ApplyBatch ApplyBatch;
 typedef struct ApplyHold ApplyHold;
+typedef struct ApplyUndone ApplyUndone;
 
 /* One table of the pipeline. */
 typedef struct ApplyTable
@@ -50,6 +51,7 @@ typedef struct ApplyTable
 	uint32		debts;			/* number of the next one, see note_debt; it need not begin anew */
 	bool		any_deleted;	/* snapshot_deleted may have rows */
 
+	bool		lasting;		/* its engine has no transactions: the source's ROLLBACK leaves its rows */
 	bool		look_first;		/* an insert found a row once: batches look before they insert */
 	uint64		mark_checked;	/* open_no of the transaction in which the mark was looked up, see apply_table_check_mark */
 	uint64		touched;		/* number of the source transaction that last changed it here */
@@ -93,7 +95,7 @@ struct Apply
 	int			maxgtids;
 	bool		moved;			/* streamed or gtids are ahead of what is durable */
 	List	   *skips;			/* of CatalogSkip: transactions to pass over because somebody asked for it */
-	List	   *rolled_back;	/* of CdcPosition: starts of transactions to pass over, found to be rolled back */
+	ApplyUndone *undone;		/* changes to pass over, found to be rolled back */
 
 	/* the source transaction that is coming in */
 	bool		in_txn;
@@ -174,6 +176,26 @@ extern void apply_txn_end(Apply *apply);
 
 /* Apply one change of the source transaction that is open, if its table wants it. */
 extern ApplyResult apply_change(Apply *apply, const CdcChange *change);
+
+/* ---- apply_undone.c ---- */
+
+extern void apply_undone_init(Apply *apply);
+extern bool apply_undone_begin(Apply *apply);
+extern void apply_undone_reset(Apply *apply);
+extern bool apply_undone_passes_over(const Apply *apply);
+
+/* A change of the transaction that comes in was applied, or held. */
+extern void apply_undone_applied(Apply *apply);
+
+/* The transaction that comes in was applied in parts that do not count: its end rewinds. */
+extern bool apply_undone_comes_again(const Apply *apply);
+
+/* All of it was rolled back. */
+extern void apply_undone_whole(Apply *apply);
+extern void apply_savepoint(Apply *apply, const char *name);
+extern bool apply_rollback_to(Apply *apply, const char *name);
+extern void apply_undone_prune(Apply *apply);
+extern void apply_undone_forget(Apply *apply);
 
 /* ---- apply_prepared.c ---- */
 
@@ -283,6 +305,9 @@ extern void apply_dead_letter(Apply *apply, ApplyTable *table, const CdcChange *
 /* ---- apply_statement.c ---- */
 
 extern ApplyResult apply_statement(Apply *apply, const CdcEvent *event);
+
+/* Stops for tables without transactions that the transaction, which is being rolled back, has changed. */
+extern List *apply_stop_lasting(Apply *apply);
 
 /* A statement by itself is passed over because somebody asked for it. Returns the number of row changes that go with it. */
 extern int64 apply_statement_passed_over(Apply *apply, const CdcEvent *event);

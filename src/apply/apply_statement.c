@@ -102,7 +102,7 @@ is_of_no_consequence(const DdlStatement *statement)
 		case DDL_BEGIN:
 		case DDL_COMMIT:
 		case DDL_ROLLBACK:
-		case DDL_SAVEPOINT:
+		case DDL_RELEASE_SAVEPOINT:
 		case DDL_XA_START:
 		case DDL_XA_END:
 		case DDL_XA_PREPARE:
@@ -119,6 +119,7 @@ is_of_no_consequence(const DdlStatement *statement)
 
 		case DDL_XA_COMMIT:
 		case DDL_XA_ROLLBACK:
+		case DDL_SAVEPOINT:
 		case DDL_ROLLBACK_TO:
 		case DDL_RENAME_TABLE:
 		case DDL_TRUNCATE_TABLE:
@@ -138,7 +139,7 @@ make_stop(ApplyTable *table, const DdlStatement *statement, const char *position
 		return apply_stop_make(table, CDC_ERRCODE_UNSUPPORTED_EVENT,
 							   psprintf("changes of source table \"%s.%s\" are followed by ROLLBACK TO SAVEPOINT at %s",
 										table->schema, table->name, position),
-							   "Which of the transaction's changes still count cannot be told yet.",
+							   "Which of the transaction's changes still count cannot be told: its log does not show where the savepoint is.",
 							   NULL);
 
 	if (statement->kind == DDL_DML || statement->kind == DDL_UNKNOWN)
@@ -174,6 +175,35 @@ throw_unattributed(Apply *apply, const DdlStatement *statement, const char *posi
 					statement->verb, position, apply->pipeline_name),
 			 errdetail("The binary log holds a statement instead of rows, and it does not tell for certain which tables it changes."),
 			 errhint("Run SET GLOBAL binlog_format = 'ROW' on the source and reconnect its clients. Then drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
+}
+
+/*
+ * Something of the open source transaction is rolled back. Our tables that it
+ * changed and whose engine has no transactions keep their rows at the source;
+ * which of its changes count would have to be told table by table.
+ */
+List *
+apply_stop_lasting(Apply *apply)
+{
+	List	   *stops = NIL;
+	ListCell   *lc;
+	char		position[CDC_POSITION_TEXT_MAX];
+
+	cdc_position_format(&apply->txn_start, position);
+	foreach(lc, touched_tables(apply))
+	{
+		ApplyTable *table = lfirst(lc);
+
+		if (table->lasting)
+			stops = lappend(stops,
+							apply_stop_make(table, CDC_ERRCODE_UNSUPPORTED_EVENT,
+											psprintf("changes of source table \"%s.%s\" were rolled back at %s",
+													 table->schema, table->name, position),
+											psprintf("Its engine %s has no transactions, so the source keeps them.",
+													 table->def->engine),
+											NULL));
+	}
+	return stops;
 }
 
 /* Had the source committed that statement when the mark was read? There is no mark when it is unknown and gtids is NULL. */
@@ -374,6 +404,21 @@ apply_statement(Apply *apply, const CdcEvent *event)
 	if (is_of_no_consequence(&statement))
 		return APPLY_OK;
 
+	if (statement.kind == DDL_SAVEPOINT)
+	{
+		apply_savepoint(apply, statement.savepoint);
+		return APPLY_OK;
+	}
+	if (statement.kind == DDL_ROLLBACK_TO && (stops = apply_stop_lasting(apply)) != NIL)
+		return apply_stop(apply, stops, at);
+	if (statement.kind == DDL_ROLLBACK_TO && apply_rollback_to(apply, statement.savepoint))
+		return APPLY_OK;
+	if (apply_undone_comes_again(apply))
+		return APPLY_OK;
+
+	/* what came before it is settled first */
+	if (apply_write_batches(apply) == APPLY_REWIND)
+		return APPLY_REWIND;
 	cdc_position_format(at, position);
 
 	if (statement.kind == DDL_XA_COMMIT || statement.kind == DDL_XA_ROLLBACK)

@@ -119,6 +119,7 @@ take_table(Apply *apply, const CatalogTable *from)
 		table->def = schema_def_from_jsonb(from->definition);
 		MemoryContextSwitchTo(old);
 		table->match_stamp = 0;
+		table->lasting = !schema_has_transactions(table->def);
 	}
 
 	/* a stop that was found earlier in the stream than the recorded one stays, see record_stops */

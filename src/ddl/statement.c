@@ -368,11 +368,28 @@ read_xa(DdlParser *p)
 }
 
 static void
+read_savepoint_name(DdlParser *p)
+{
+	if (!ddl_at_name(p))
+		return;
+	p->out->savepoint = ddl_token_copy(ddl_current(p), p->arena);
+	if (p->out->savepoint == NULL)
+	{
+		p->out->savepoint = "";
+		p->nomem = true;
+	}
+}
+
+static void
 read_rollback(DdlParser *p)
 {
 	(void) ddl_accept_word(p, "WORK");
-	if (ddl_at_word(p, "TO"))
+	if (ddl_accept_word(p, "TO"))
+	{
 		set_control(p, DDL_ROLLBACK_TO, "ROLLBACK TO SAVEPOINT");
+		(void) ddl_accept_word(p, "SAVEPOINT");
+		read_savepoint_name(p);
+	}
 	else
 		set_control(p, DDL_ROLLBACK, "ROLLBACK");
 }
@@ -490,9 +507,12 @@ read_statement(DdlParser *p)
 	else if (ddl_accept_word(p, "ROLLBACK"))
 		read_rollback(p);
 	else if (ddl_accept_word(p, "SAVEPOINT"))
+	{
 		set_control(p, DDL_SAVEPOINT, "SAVEPOINT");
+		read_savepoint_name(p);
+	}
 	else if (ddl_accept_word(p, "RELEASE"))
-		set_control(p, DDL_SAVEPOINT, "RELEASE SAVEPOINT");
+		set_control(p, DDL_RELEASE_SAVEPOINT, "RELEASE SAVEPOINT");
 	else if (ddl_accept_word(p, "XA"))
 		read_xa(p);
 	else if (ddl_accept_word(p, "CREATE"))
@@ -536,6 +556,7 @@ ddl_statement_read(const char *text, size_t len, const char *default_schema,
 		return CDC_NOMEM;
 	ddl_lexer_init(&p.lexer, text, len, sql_mode);
 	out->verb = "";
+	out->savepoint = "";
 	out->xid = "";
 	read_statement(&p);
 	out->tables = p.tables;

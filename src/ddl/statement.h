@@ -28,7 +28,8 @@ typedef enum DdlKind
 	DDL_BEGIN,
 	DDL_COMMIT,
 	DDL_ROLLBACK,
-	DDL_SAVEPOINT,				/* SAVEPOINT and RELEASE SAVEPOINT */
+	DDL_SAVEPOINT,
+	DDL_RELEASE_SAVEPOINT,
 	DDL_ROLLBACK_TO,
 	DDL_XA_START,
 	DDL_XA_END,
@@ -64,6 +65,7 @@ typedef struct DdlStatement
 	bool		or_replace;		/* CREATE OR REPLACE TABLE */
 	uint32_t	ntables;
 	const DdlTableName *tables;
+	const char *savepoint;		/* SAVEPOINT and ROLLBACK TO: its name; else "" */
 	const char *xid;			/* XA COMMIT and XA ROLLBACK: the text behind; else "" */
 } DdlStatement;
 

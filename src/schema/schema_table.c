@@ -68,14 +68,20 @@ is_key_type(CdcType type)
 	}
 }
 
+bool
+schema_has_transactions(const CdcTableDef *def)
+{
+	return def->engine == NULL || pg_strcasecmp(def->engine, "InnoDB") == 0 ||
+		pg_strcasecmp(def->engine, "RocksDB") == 0;
+}
+
 static void
 check_key(const CdcTableDef *def, StringInfo reasons)
 {
 	if (def->nkey == 0)
 	{
 		/* without a key the copy needs a snapshot that shows an exact place in the log */
-		if (def->engine == NULL || (pg_strcasecmp(def->engine, "InnoDB") != 0 &&
-		                            pg_strcasecmp(def->engine, "RocksDB") != 0))
+		if (def->engine == NULL || !schema_has_transactions(def))
 			add_reason(reasons,
 			           "Table \"%s.%s\" has neither a primary key nor a unique key of NOT NULL "
 			           "columns, and its engine %s has no transactions.",

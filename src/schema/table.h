@@ -99,4 +99,7 @@ extern SchemaTable *schema_table_open(const CdcTableDef *def, Relation rel,
 extern int *schema_match_event(const CdcTableDef *def, CdcTableDef *event, char **why,
                                bool *lacks_metadata);
 
+/* Does the engine have transactions, as far as is known? */
+extern bool schema_has_transactions(const CdcTableDef *def);
+
 #endif /* CDC_SCHEMA_TABLE_H */

@@ -392,8 +392,13 @@ handle_query(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
 				return emit_end(source, CDC_EVENT_ROLLBACK, from, event);
 			break;
 
-		case DDL_EMPTY:
 		case DDL_SAVEPOINT:
+			if (source->in_transaction)
+				return emit_statement(source, from, event);
+			break;
+
+		case DDL_EMPTY:
+		case DDL_RELEASE_SAVEPOINT:
 		case DDL_XA_END:
 		case DDL_XA_PREPARE:	/* the event of that name follows */
 			if (source->in_transaction)

@@ -114,11 +114,12 @@ $pipeline->wait_for_catchup;
 $pipeline->is_same('what was rolled back is not there, what came afterwards is');
 is($postgres->psql(q{select count(*) from pg_stat_cdc_table where state <> 'streaming'}), '0', 'no table is stopped');
 
-# 2. ROLLBACK TO SAVEPOINT over rows of another engine. MariaDB logs it: the tables that the transaction changed before it are
-# stopped at its start, the others go on. MySQL 9.7 leaves out what was undone.
+# 2. ROLLBACK TO SAVEPOINT over rows of another engine (250 has the usual cases). MariaDB logs it, and by a name that we do not know to
+# be the savepoint's: the tables that the transaction changed before it are stopped at its start, the others go on. MySQL 9.7 leaves
+# out what was undone.
 ($name, $from) = $source->binlog_position;
-$dbh->do($_) for 'begin', 'insert into shop.a values (10, 10)', 'savepoint s', 'insert into shop.b values (10, 10)', 'insert into elsewhere.m values (1)',
-  'rollback to s', 'insert into shop.c values (10, 10)', 'commit', 'insert into shop.free values (10, 10)';
+$dbh->do($_) for 'set names utf8mb4', 'begin', 'insert into shop.a values (10, 10)', "savepoint `\xc3\xa4`", 'insert into shop.b values (10, 10)', 'insert into elsewhere.m values (1)',
+  "rollback to `\xc3\x84`", 'insert into shop.c values (10, 10)', 'commit', 'insert into shop.free values (10, 10)';
 $pipeline->wait_for_catchup;
 if (logged($source, $name, $from, qr/^ROLLBACK TO/))
 {

@@ -19,7 +19,7 @@
 #include "tap.h"
 
 static const char *const kind_names[] = {
-	"empty", "begin", "commit", "rollback", "savepoint", "rollback-to", "xa-start", "xa-end", "xa-prepare",
+	"empty", "begin", "commit", "rollback", "savepoint", "release-savepoint", "rollback-to", "xa-start", "xa-end", "xa-prepare",
 	"xa-commit", "xa-rollback", "harmless", "create", "alter", "drop", "rename", "truncate", "index",
 	"drop-schema", "dml", "unknown"
 };
@@ -42,6 +42,8 @@ show(CdcBuf *out, const char *text, size_t len, uint64_t sql_mode)
 		cdc_buf_printf(out, "%s%s%s%s%s%s", kind_names[statement.kind], statement.certain ? "" : " ?",
 					   statement.changes_shape ? " shape" : "", statement.is_temporary ? " temporary" : "",
 					   statement.if_not_exists ? " if-not-exists" : "", statement.or_replace ? " or-replace" : "");
+		if (statement.savepoint[0] != '\0')
+			cdc_buf_printf(out, " <%s>", statement.savepoint);
 		if (statement.xid[0] != '\0')
 			cdc_buf_printf(out, " %s", statement.xid);
 		for (uint32_t i = 0; i < statement.ntables; i++)
@@ -90,10 +92,13 @@ test_control(void)
 	check("COMMIT", "commit");
 	check("/* app */ commit", "commit");
 	check("ROLLBACK", "rollback");
-	check("ROLLBACK TO `a`", "rollback-to");
-	check("ROLLBACK WORK TO SAVEPOINT a", "rollback-to");
-	check("SAVEPOINT `begin`", "savepoint");
-	check("RELEASE SAVEPOINT a", "savepoint");
+	check("ROLLBACK TO `a`", "rollback-to <a>");
+	check("ROLLBACK WORK TO SAVEPOINT a", "rollback-to <a>");
+	check("ROLLBACK TO `SAVEPOINT`", "rollback-to <SAVEPOINT>");
+	check("ROLLBACK TO SAVEPOINT `x``y`", "rollback-to <x`y>");
+	check("ROLLBACK TO", "rollback-to");
+	check("SAVEPOINT `begin`", "savepoint <begin>");
+	check("RELEASE SAVEPOINT a", "release-savepoint");
 	check("XA START X'6731',X'6231',7", "xa-start");
 	check("XA END X'6731',X'6231',7", "xa-end");
 	check("XA PREPARE X'6731'", "xa-prepare");
