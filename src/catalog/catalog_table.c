@@ -365,6 +365,17 @@ state_update_set_position(StateUpdate *update, int file_attnum, const CdcPositio
 	update->replaces[file_attnum - 1] = update->replaces[file_attnum] = true;
 }
 
+/* The error, with the time; NULL: none. */
+static void
+state_update_set_error(StateUpdate *update, const UtilErrorInfo *error)
+{
+	catalog_set_error(update->values, update->nulls, Anum_table_state_last_error, error);
+	for (int i = Anum_table_state_last_error; i < Anum_table_state_last_error_at; i++)
+		update->replaces[i - 1] = true;
+	state_update_set(update, Anum_table_state_last_error_at, TimestampTzGetDatum(GetCurrentTimestamp()));
+	update->nulls[Anum_table_state_last_error_at - 1] = error == NULL;
+}
+
 /* Write the row when write is set; close. */
 static void
 state_update_end(StateUpdate *update, bool write)
@@ -397,6 +408,9 @@ catalog_table_set_catchup(int32 pipeline_id, int32 table_id, int32 generation,
 		state_update_set(&update, Anum_table_state_chunks, Int32GetDatum(chunks));
 		state_update_set(&update, Anum_table_state_snapshot_finished_at,
 						 TimestampTzGetDatum(GetCurrentTimestamp()));
+		/* what the copy waited for; a new copy that is wanted meanwhile may wait still */
+		if (!catalog_get_bool(update.tuple, RelationGetDescr(update.scan.rel), Anum_table_state_resync_wanted))
+			state_update_set_error(&update, NULL);
 	}
 	state_update_end(&update, is_due);
 	return is_due;
@@ -464,10 +478,7 @@ catalog_table_set_stopped(int32 pipeline_id, int32 table_id, const CdcPosition *
 	{
 		state_update_set(&update, Anum_table_state_state, CStringGetTextDatum(state_names[CATALOG_TABLE_STOPPED]));
 		state_update_set_position(&update, Anum_table_state_stop_file, at);
-		catalog_set_error(update.values, update.nulls, Anum_table_state_last_error, error);
-		for (int i = Anum_table_state_last_error; i < Anum_table_state_last_error_at; i++)
-			update.replaces[i - 1] = true;
-		state_update_set(&update, Anum_table_state_last_error_at, TimestampTzGetDatum(GetCurrentTimestamp()));
+		state_update_set_error(&update, error);
 	}
 	state_update_end(&update, is_due);
 	if (is_due)
@@ -531,11 +542,7 @@ catalog_table_begin_anew(const CatalogTable *table, const UtilErrorInfo *error)
 	state_update_set(&update, Anum_table_state_row_estimate, Int64GetDatum(table->row_estimate));
 	state_update_set(&update, Anum_table_state_rows_copied, Int64GetDatum(0));
 	state_update_set(&update, Anum_table_state_chunks, Int32GetDatum(0));
-	catalog_set_error(update.values, update.nulls, Anum_table_state_last_error, error);
-	for (int i = Anum_table_state_last_error; i < Anum_table_state_last_error_at; i++)
-		update.replaces[i - 1] = true;
-	state_update_set(&update, Anum_table_state_last_error_at, now);
-	update.nulls[Anum_table_state_last_error_at - 1] = error == NULL;
+	state_update_set_error(&update, error);
 	state_update_set(&update, Anum_table_state_snapshot_started_at, now);
 	update.nulls[Anum_table_state_snapshot_started_at - 1] = table->state != CATALOG_TABLE_SNAPSHOT;
 	state_update_set(&update, Anum_table_state_snapshot_finished_at, now);
@@ -630,11 +637,7 @@ catalog_table_set_notice(int32 pipeline_id, int32 table_id, const UtilErrorInfo 
 
 	state_update_begin(&update, pipeline_id, table_id);
 	is_due = HeapTupleIsValid(update.tuple) && !state_update_is_in(&update, CATALOG_TABLE_STOPPED);
-	catalog_set_error(update.values, update.nulls, Anum_table_state_last_error, error);
-	for (int i = Anum_table_state_last_error; i < Anum_table_state_last_error_at; i++)
-		update.replaces[i - 1] = true;
-	state_update_set(&update, Anum_table_state_last_error_at, TimestampTzGetDatum(GetCurrentTimestamp()));
-	update.nulls[Anum_table_state_last_error_at - 1] = error == NULL;
+	state_update_set_error(&update, error);
 	state_update_end(&update, is_due);
 }
 
@@ -647,10 +650,7 @@ catalog_table_put_off(int32 pipeline_id, int32 table_id, const UtilErrorInfo *er
 	state_update_begin(&update, pipeline_id, table_id);
 	found = HeapTupleIsValid(update.tuple);
 	state_update_set(&update, Anum_table_state_resync_wanted, BoolGetDatum(true));
-	catalog_set_error(update.values, update.nulls, Anum_table_state_last_error, error);
-	for (int i = Anum_table_state_last_error; i < Anum_table_state_last_error_at; i++)
-		update.replaces[i - 1] = true;
-	state_update_set(&update, Anum_table_state_last_error_at, TimestampTzGetDatum(GetCurrentTimestamp()));
+	state_update_set_error(&update, error);
 	state_update_end(&update, found);
 }
 

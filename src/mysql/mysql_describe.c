@@ -637,9 +637,7 @@ mysql_server_describe_soon(MysqlSession *session, const MysqlServerInfo *info, c
 	}
 	PG_END_TRY();
 	mysql_server_limit_lock_wait(session, false);
-
-	/* information_schema may leave out what it would have to wait for: a table just being altered */
-	return def != NULL ? def : mysql_server_describe(session, info, schema, name);
+	return def;
 }
 
 CdcTableDef *
@@ -647,15 +645,22 @@ mysql_server_describe(MysqlSession *session, const MysqlServerInfo *info, const 
 {
 	CdcTableDef *def = palloc0(sizeof(CdcTableDef));
 	RawColumn  *columns;
+	MysqlReadable readable;
+	bool		found;
 	char	   *why = NULL;
 
 	def->schema = pstrdup(schema);
 	def->name = pstrdup(name);
 	def->known = CDC_KNOWS_SIGN | CDC_KNOWS_CHARSET | CDC_KNOWS_NAMES | CDC_KNOWS_LABELS |
 		CDC_KNOWS_KEY | CDC_KNOWS_DECLARED;
-	if (!read_table(session, def))
+	found = read_table(session, def);
+	readable = mysql_server_table_readable(session, schema, name, &why);
+	/* information_schema may leave out what it would have to wait for: a table just being altered */
+	if (!found && readable == MYSQL_READABLE)
+		found = read_table(session, def);
+	if (!found && readable != MYSQL_TABLE_LOCKED)
 		return NULL;
-	switch (mysql_server_table_readable(session, schema, name, &why))
+	switch (readable)
 	{
 		case MYSQL_READABLE:
 			break;

@@ -39,6 +39,7 @@ mysql_error_is_connection_loss(unsigned int code)
 		case 4031:				/* MySQL: disconnected for inactivity */
 		case MYSQL_THREAD_END_OF_STREAM:
 		case MYSQL_THREAD_OUT_OF_MEMORY:
+		case MYSQL_THREAD_GAVE_UP:
 			return true;
 		default:
 			return (code >= 2000 && code <= 2999) || (code >= 5000 && code <= 5999);

@@ -15,6 +15,10 @@
  *	  The reader wakes a waiting writer only when half of the ring is free (or
  *	  a large record was given back), so the two do not take turns per record.
  *
+ *	  A writer may have patience: when it waits for room and the reader has taken
+ *	  nothing at all for so long, it gives up. What it holds elsewhere meanwhile
+ *	  (an unfinished statement at a server) is then for others again.
+ *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
  */
@@ -24,6 +28,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #define RECORD_ALIGN 16
@@ -49,9 +54,11 @@ struct MysqlRing
 	atomic_bool reader_waits;
 	atomic_bool writer_waits;
 	atomic_bool stopped;
+	_Atomic int patience;		/* ms; 0: without end */
 
 	/* writer only */
 	uint64_t	next_head;
+	bool		gave_up;
 
 	/* reader only */
 	uint64_t	known_head;
@@ -74,6 +81,7 @@ MysqlRing *
 mysql_ring_create(size_t capacity)
 {
 	MysqlRing  *ring = calloc(1, sizeof(MysqlRing));
+	pthread_condattr_t attributes;
 
 	if (ring == NULL)
 		return NULL;
@@ -89,7 +97,10 @@ mysql_ring_create(size_t capacity)
 		return NULL;
 	}
 	pthread_mutex_init(&ring->lock, NULL);
-	pthread_cond_init(&ring->room, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&ring->room, &attributes);
+	pthread_condattr_destroy(&attributes);
 	return ring;
 }
 
@@ -125,24 +136,50 @@ has_room(MysqlRing *ring, uint64_t head, size_t need, size_t large)
 	return large_now == 0 || large_now + large <= ring->capacity;
 }
 
-/* Wait until has_room; false when the ring is stopped. */
+/* Wait to be woken, or until the patience is at its end. With the lock held. */
+static void
+wait_woken(MysqlRing *ring)
+{
+	int			patience = atomic_load(&ring->patience);
+	uint64_t	tail = atomic_load(&ring->tail);
+	struct timespec until;
+
+	if (patience == 0)
+	{
+		pthread_cond_wait(&ring->room, &ring->lock);
+		return;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += patience / 1000;
+	until.tv_nsec += patience % 1000 * 1000000L;
+	if (until.tv_nsec >= 1000000000L)
+	{
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000L;
+	}
+	if (pthread_cond_timedwait(&ring->room, &ring->lock, &until) != 0 && atomic_load(&ring->tail) == tail)
+		ring->gave_up = true;
+}
+
+/* Wait until has_room; false when the ring is stopped, or the reader has taken nothing for too long. */
 static bool
 wait_for_room(MysqlRing *ring, uint64_t head, size_t need, size_t large)
 {
+	ring->gave_up = false;
 	if (has_room(ring, head, need, large))
 		return !atomic_load(&ring->stopped);
 
 	pthread_mutex_lock(&ring->lock);
-	while (!atomic_load(&ring->stopped))
+	while (!atomic_load(&ring->stopped) && !ring->gave_up)
 	{
 		atomic_store(&ring->writer_waits, true);
 		if (has_room(ring, head, need, large))
 			break;
-		pthread_cond_wait(&ring->room, &ring->lock);
+		wait_woken(ring);
 	}
 	atomic_store(&ring->writer_waits, false);
 	pthread_mutex_unlock(&ring->lock);
-	return !atomic_load(&ring->stopped);
+	return !atomic_load(&ring->stopped) && !ring->gave_up;
 }
 
 void *
@@ -305,4 +342,16 @@ bool
 mysql_ring_is_stopped(MysqlRing *ring)
 {
 	return atomic_load(&ring->stopped);
+}
+
+void
+mysql_ring_set_patience(MysqlRing *ring, int ms)
+{
+	atomic_store(&ring->patience, ms);
+}
+
+bool
+mysql_ring_gave_up(const MysqlRing *ring)
+{
+	return ring->gave_up;
 }

@@ -49,4 +49,11 @@ extern int	mysql_ring_eventfd(const MysqlRing *ring);
 extern void mysql_ring_stop(MysqlRing *ring);
 extern bool mysql_ring_is_stopped(MysqlRing *ring);
 
+/*
+ * Any thread: from now on a writer that finds no room while the reader takes nothing at all for so many ms gives up:
+ * reserve returns NULL, and to the writer mysql_ring_gave_up says so. 0: it waits without end.
+ */
+extern void mysql_ring_set_patience(MysqlRing *ring, int ms);
+extern bool mysql_ring_gave_up(const MysqlRing *ring);
+
 #endif							/* CDC_MYSQL_RING_H */

@@ -388,7 +388,8 @@ set_up_session(MysqlSession *session)
 					 "net_write_timeout = %d, net_read_timeout = 600, wait_timeout = %d",
 					 SERVER_WRITE_TIMEOUT, SERVER_WRITE_TIMEOUT);
 	if (is_mariadb)
-		appendStringInfoString(&sql, ", max_statement_time = 0, old_mode = ''");
+		appendStringInfoString(&sql, ", max_statement_time = 0, old_mode = '', idle_transaction_timeout = 0, "
+							   "idle_readonly_transaction_timeout = 0, idle_write_transaction_timeout = 0");
 	else
 		appendStringInfoString(&sql, ", max_execution_time = 0");
 	/* since 8.0.30: information_schema may hide generated primary keys, which the log does not */
@@ -549,6 +550,18 @@ mysql_session_fetch(MysqlSession *session, MysqlRow *row)
 	row->values = session->values;
 	row->lengths = session->lengths;
 	return true;
+}
+
+void
+mysql_session_set_patience(MysqlSession *session, int ms)
+{
+	mysql_ring_set_patience(session->ring, ms);
+}
+
+bool
+mysql_session_gave_up(const MysqlSession *session)
+{
+	return session->last_errno == MYSQL_THREAD_GAVE_UP;
 }
 
 void

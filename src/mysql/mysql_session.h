@@ -71,6 +71,13 @@ extern bool mysql_session_fetch(MysqlSession *session, MysqlRow *row);
 /* Keep a row, in one piece of memory in cxt; returns its size in bytes. */
 extern Size mysql_row_copy(MemoryContext cxt, const MysqlRow *from, MysqlRow *to);
 
+/*
+ * From now on an answer is given up when we have taken nothing of it for so long while more of it waits: the statement
+ * at the source ends, and the connection with it. Fetch then throws, and mysql_session_gave_up tells why.
+ */
+extern void mysql_session_set_patience(MysqlSession *session, int ms);
+extern bool mysql_session_gave_up(const MysqlSession *session);
+
 /* What was read so far is not kept any longer: the bound for one answer counts from here on. */
 extern void mysql_session_let_go(MysqlSession *session);
 

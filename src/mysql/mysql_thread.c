@@ -300,6 +300,20 @@ wait_finished(MysqlThread *thread, int timeout_ms)
 	}
 }
 
+/*
+ * End what a connection is doing. When it is closed the server is told at once that nobody takes what it is sending
+ * (a reset). Otherwise it would learn that minutes later, as it only asks now and then whether there is room again, and
+ * its statement would hold the table's lock until then.
+ */
+static void
+cut_socket(int fd)
+{
+	struct linger at_once = {.l_onoff = 1,.l_linger = 0};
+
+	(void) setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+	shutdown(fd, SHUT_RDWR);
+}
+
 bool
 mysql_thread_stop(MysqlThread *thread, int timeout_ms)
 {
@@ -316,7 +330,7 @@ mysql_thread_stop(MysqlThread *thread, int timeout_ms)
 	if (!thread->finished)
 	{
 		if (thread->fd >= 0)
-			shutdown(thread->fd, SHUT_RDWR);
+			cut_socket(thread->fd);
 		wait_finished(thread, thread->busy ? timeout_ms : timeout_ms / 2);
 	}
 	finished = thread->finished;
@@ -390,7 +404,7 @@ note_socket(MysqlThread *thread)
 		thread->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	/* the stop came before there was anything to shut down */
 	if (thread->stopping && thread->fd >= 0)
-		shutdown(thread->fd, SHUT_RDWR);
+		cut_socket(thread->fd);
 	pthread_mutex_unlock(&thread->lock);
 }
 
@@ -479,7 +493,21 @@ put_row(MysqlThread *thread, MYSQL_ROW row, const unsigned long *lengths, unsign
 	return true;
 }
 
+/* Close the connection, so that the server learns that nobody takes what it is sending. */
 static void
+close_connection(MysqlThread *thread)
+{
+	mysql_close(thread->mysql);
+	thread->mysql = NULL;
+	pthread_mutex_lock(&thread->lock);
+	if (thread->fd >= 0)
+		close(thread->fd);		/* the duplicate would keep it open */
+	thread->fd = -1;
+	pthread_mutex_unlock(&thread->lock);
+}
+
+/* False when the connection is gone afterwards. */
+static bool
 run_query(MysqlThread *thread, const char *sql)
 {
 	MYSQL	   *mysql = thread->mysql;
@@ -487,11 +515,12 @@ run_query(MysqlThread *thread, const char *sql)
 	MYSQL_ROW	row;
 	unsigned int nfields;
 	bool		stopped = false;
+	bool		gave_up = false;
 
 	if (mysql_real_query(mysql, sql, strlen(sql)) != 0)
 	{
 		put_library_error(thread);
-		return;
+		return true;
 	}
 	result = mysql_use_result(mysql);
 	if (result == NULL)
@@ -500,7 +529,7 @@ run_query(MysqlThread *thread, const char *sql)
 			put_library_error(thread);
 		else
 			put_done(thread, "");
-		return;
+		return true;
 	}
 	nfields = mysql_num_fields(result);
 	while (!stopped && (row = mysql_fetch_row(result)) != NULL)
@@ -511,18 +540,30 @@ run_query(MysqlThread *thread, const char *sql)
 	}
 	if (stopped)
 	{
+		gave_up = mysql_ring_gave_up(thread->ring);
+		if (!gave_up)
+			put_out_of_memory(thread);
+
 		/*
 		 * mysql_free_result would read all the rest first. Nobody wants it: cut
 		 * the connection.
 		 */
-		put_out_of_memory(thread);
-		shutdown(mysql_connect_socket(mysql), SHUT_RDWR);
+		cut_socket(mysql_connect_socket(mysql));
 	}
 	else if (mysql_errno(mysql) != 0)
 		put_library_error(thread);
 	else
 		put_done(thread, "");
 	mysql_free_result(result);
+
+	if (gave_up)
+	{
+		/* before the words, which wait for room */
+		close_connection(thread);
+		mysql_ring_set_patience(thread->ring, 0);
+		put_error(thread, MYSQL_THREAD_GAVE_UP, "08006", "the answer was given up because it was not taken");
+	}
+	return !gave_up;
 }
 
 static bool
@@ -699,8 +740,11 @@ serve_requests(MysqlThread *thread)
 	{
 		if (request == REQUEST_QUERY)
 		{
-			run_query(thread, sql);
+			bool		connected = run_query(thread, sql);
+
 			free(sql);
+			if (!connected)
+				break;
 		}
 		else
 		{

@@ -41,6 +41,7 @@ typedef struct MysqlThreadError
 /* The log ended although it should go on for ever; not a number of the library's. */
 #define MYSQL_THREAD_END_OF_STREAM 1
 #define MYSQL_THREAD_OUT_OF_MEMORY 2
+#define MYSQL_THREAD_GAVE_UP 3	/* its reader took nothing for longer than the ring's patience */
 
 /* What the thread needs to connect; strings may be NULL and are copied. */
 typedef struct MysqlThreadConnect

@@ -34,6 +34,9 @@
 #define HOLD_MS 10000
 #define HOLD_NAP_MS 20
 
+/* How soon it is tried again what had to wait: tables that are locked, or have joined and do not show at the source yet. */
+#define WAIT_NAP_MS 50
+
 typedef struct SnapshotWork
 {
 	Worker	   *worker;
@@ -162,6 +165,7 @@ snapshot_run(Worker *worker)
 	CatalogPosition *position = worker_position(worker);
 	SnapshotCopy *copy;
 	SnapshotIndexer *indexer;
+	SnapshotProgress progress;
 	uint32		wishes;
 
 	if (position == NULL)
@@ -177,8 +181,13 @@ snapshot_run(Worker *worker)
 	for (;;)
 	{
 		wishes = read_wishes(worker);	/* before the look: a later wish counts */
-		if (!snapshot_step(copy) && !snapshot_index_step(indexer))
-			break;
+		progress = snapshot_step(copy);
+		if (progress != SNAPSHOT_DID_SOMETHING && !snapshot_index_step(indexer))
+		{
+			if (progress == SNAPSHOT_HAS_NOTHING)
+				break;
+			(void) util_wait(PGINVALID_SOCKET, WAIT_NAP_MS, UTIL_WAIT_SOURCE_READ);
+		}
 		worker_check_interrupts();
 		worker->place->failures = 0;
 	}

@@ -101,12 +101,19 @@ typedef struct SnapshotHooks
 extern SnapshotCopy *snapshot_create(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint, int worker,
 									 const char *identity, uint64 max_rows, const SnapshotHooks *hooks);
 
+typedef enum SnapshotProgress
+{
+	SNAPSHOT_DID_SOMETHING,
+	SNAPSHOT_WAITS,				/* there is something to do for this worker, but not now */
+	SNAPSHOT_HAS_NOTHING
+} SnapshotProgress;
+
 /*
  * Copy one more chunk, or a page of it, in a transaction of its own; finish tables
  * whose chunks are all there (-> CATCHUP). An error that is a table's own stops the
- * table. False when there is nothing to do for this worker. Call outside a transaction.
+ * table; one that cannot be had now is put off. Call outside a transaction.
  */
-extern bool snapshot_step(SnapshotCopy *copy);
+extern SnapshotProgress snapshot_step(SnapshotCopy *copy);
 
 extern void snapshot_destroy(SnapshotCopy *copy);
 

@@ -47,10 +47,13 @@
 #include "mysql/mysql_text.h"
 #include "snapshot/snapshot_copy.h"
 #include "util/util_arena.h"
-#include "util/util_wait.h"
+#include "util/util_error.h"
 
-/* How soon the source is asked again whether it shows what lies before a table's join position. */
-#define JOIN_POLL_MS 50
+/*
+ * So long an answer may lie here unread while we write: the source keeps the statement, and the table's lock, until it
+ * has sent all of it, and an ALTER TABLE there would wait, with everybody behind it.
+ */
+#define PATIENCE_MS 5000
 
 /* What is known of the rows that a page may meet in its target. */
 typedef struct PageNotes
@@ -126,6 +129,8 @@ snapshot_open_session(SnapshotCopy *copy)
 	old = MemoryContextSwitchTo(copy->session_cxt);
 	copy->session = mysql_server_open(copy->endpoint, copy->identity, &copy->info);
 	MemoryContextSwitchTo(old);
+	mysql_server_limit_lock_wait(copy->session, true);
+	mysql_session_set_patience(copy->session, PATIENCE_MS);
 }
 
 void
@@ -433,6 +438,7 @@ copy_step(SnapshotCopy *copy)
 	}
 
 	table = copy->page->chunk->table;
+	snapshot_forget_put_off(copy, table->table_id);
 	copy->hooks.throttle(copy->hooks.arg, copy->page->nrows);
 	is_written = write_page(copy);
 	snapshot_page_free(copy->page);
@@ -499,58 +505,98 @@ allow_joined(SnapshotCopy *copy, bool *waiting)
 	return snapshot_join_allow(copy->pipeline_id, tables, copy->session, copy->info);
 }
 
-/* What there is to do, one step of it; false when there is nothing. */
-static bool
+/* What there is to do, one step of it. */
+static SnapshotProgress
 any_step(SnapshotCopy *copy)
 {
 	bool		joined;
-	bool		keyless;
 
-	if (copy_step(copy) || allow_joined(copy, &joined) || snapshot_keyless_step(copy, &keyless))
-		return true;
-	if (!joined && !keyless)
-		return false;
-	(void) util_wait(PGINVALID_SOCKET, JOIN_POLL_MS, UTIL_WAIT_SOURCE_READ);
-	return true;
+	if (copy_step(copy) || allow_joined(copy, &joined) || snapshot_keyless_step(copy))
+		return SNAPSHOT_DID_SOMETHING;
+	return joined || snapshot_any_put_off(copy) ? SNAPSHOT_WAITS : SNAPSHOT_HAS_NOTHING;
 }
 
-bool
+/* The table could not be had at the source, which may pass: it is tried again, and others go on meanwhile. */
+static bool
+is_to_be_put_off(const SnapshotCopy *copy, const ErrorData *edata)
+{
+	if (copy->at == NULL || !copy->asking)
+		return false;
+	/* a table without a key needs a privilege more */
+	return edata->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ||
+		(edata->sqlerrcode == CDC_ERRCODE_SOURCE_SETTING && copy->at->nkey == 0);
+}
+
+/* What a table is put off for, in our words where the server's tell little. */
+static UtilErrorInfo *
+put_off_info(const SnapshotCopy *copy, ErrorData *edata)
+{
+	UtilErrorInfo *info = util_error_info(edata);
+
+	if (edata->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE && copy->at->nkey > 0)
+	{
+		info->message = psprintf("source table \"%s.%s\" is locked", copy->at->source_schema, copy->at->source_table);
+		info->detail = "Somebody has held it for more than a second. Its copy is tried again; others go on.";
+		info->hint = "End the statement or the LOCK TABLES that holds it on the source.";
+	}
+	return info;
+}
+
+/* Inside PG_CATCH: what comes of an error. Throws it on when it is neither a table's own nor to be waited for. */
+static void
+handle_error(SnapshotCopy *copy)
+{
+	bool		gave_up = copy->asking && copy->session != NULL && mysql_session_gave_up(copy->session);
+	ErrorData  *edata = catch_error(copy);
+
+	if (copy->writing && copy->unchecked && edata->sqlerrcode == ERRCODE_UNIQUE_VIOLATION)
+	{
+		/* somebody else writes to the target: again, with a look at each row */
+		copy->at->careful = true;
+		copy->writing = false;
+		copy->row = NULL;
+		copy->row_no = 0;
+	}
+	else if (gave_up)
+		give_up(copy);			/* what it had not sent yet is asked for anew */
+	else if (is_to_be_put_off(copy, edata))
+	{
+		CopyTable	table = *copy->at;
+		UtilErrorInfo *info = put_off_info(copy, edata);
+
+		give_up(copy);
+		snapshot_put_off(copy, &table, info);
+	}
+	else
+	{
+		/* a grant that is missing on the source can be mended without losing the table */
+		if (copy->at == NULL || !heap_error_is_tables_own(edata->sqlerrcode) ||
+			(copy->asking && edata->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE))
+			ReThrowError(edata);
+		stop_table(copy, copy->at, edata);
+		give_up(copy);
+	}
+}
+
+SnapshotProgress
 snapshot_step(SnapshotCopy *copy)
 {
 	MemoryContext caller = MemoryContextSwitchTo(copy->step_cxt);
 	ErrorContextCallback *context_stack = error_context_stack;
-	volatile bool found = true;
+	volatile SnapshotProgress progress = SNAPSHOT_DID_SOMETHING;
 
 	MemoryContextReset(copy->step_cxt);
 	PG_TRY();
 	{
-		found = any_step(copy);
+		progress = any_step(copy);
 	}
 	PG_CATCH();
 	{
-		ErrorData  *edata = catch_error(copy);
-
 		error_context_stack = context_stack;
-		if (copy->writing && copy->unchecked && edata->sqlerrcode == ERRCODE_UNIQUE_VIOLATION)
-		{
-			/* somebody else writes to the target: again, with a look at each row */
-			copy->at->careful = true;
-			copy->writing = false;
-			copy->row = NULL;
-			copy->row_no = 0;
-		}
-		else
-		{
-			/* a grant that is missing on the source can be mended without losing the table */
-			if (copy->at == NULL || !heap_error_is_tables_own(edata->sqlerrcode) ||
-				(copy->asking && edata->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE))
-				ReThrowError(edata);
-			stop_table(copy, copy->at, edata);
-			give_up(copy);
-		}
+		handle_error(copy);
 	}
 	PG_END_TRY();
 
 	MemoryContextSwitchTo(caller);
-	return found;
+	return progress;
 }

@@ -5,7 +5,8 @@
  *
  * NOTES
  *	  snapshot_plan.c gets chunks and finishes tables, snapshot_fold.c keeps the
- *	  plan small, snapshot_read.c reads a chunk's rows into pages, snapshot_copy.c writes pages and decides what an
+ *	  plan small, snapshot_put_off.c knows the tables that cannot be had just now,
+ *	  snapshot_read.c reads a chunk's rows into pages, snapshot_copy.c writes pages and decides what an
  *	  error means.
  *
  *	  At any time a worker has at most two chunks: one whose page is in memory, to
@@ -94,8 +95,7 @@ struct SnapshotCopy
 	CopyPage   *page;			/* to be written; NULL: none */
 
 	bool		asking;			/* the source is being asked */
-	int			keyless_failures;	/* in a row */
-	TimestampTz keyless_at;		/* not before that a table without a key is tried again */
+	List	   *put_offs;		/* tables that could not be had, see snapshot_put_off.c */
 	bool		in_snapshot;	/* a transaction is open on the session (a table without a key) */
 	bool		holding;		/* the ingest worker holds still for us */
 	bool		writing;		/* rows are being written */
@@ -116,8 +116,16 @@ extern bool snapshot_table_is_due(const SnapshotCopy *copy, const CopyTable *tab
 extern void snapshot_fill_row(SnapshotCopy *copy, const CopyTable *table, HeapRow *row,
 							  const char *const *values, const uint32 *lengths);
 
-/* snapshot_keyless.c: copy a table without a key. False when that was not possible now; *waiting: there are some to be copied. */
-extern bool snapshot_keyless_step(SnapshotCopy *copy, bool *waiting);
+/* snapshot_keyless.c: copy a table without a key, or find that it cannot be had now. False when there is none. */
+extern bool snapshot_keyless_step(SnapshotCopy *copy);
+
+/* snapshot_put_off.c */
+
+/* It cannot be had now: not before some seconds. error: why, for its row and the log; NULL: nothing worth telling. */
+extern void snapshot_put_off(SnapshotCopy *copy, const CopyTable *table, const UtilErrorInfo *error);
+extern bool snapshot_is_put_off(const SnapshotCopy *copy, int32 table_id);
+extern void snapshot_forget_put_off(SnapshotCopy *copy, int32 table_id);	/* it could be had, or is no longer to be */
+extern bool snapshot_any_put_off(SnapshotCopy *copy);	/* that is still to be copied */
 
 /* snapshot_plan.c */
 

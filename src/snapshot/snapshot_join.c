@@ -491,7 +491,7 @@ snapshot_join_waiting(int32 pipeline_id)
 	return result;
 }
 
-/* Does the source table look as it was written down? Estimates do not count. */
+/* Does the source table look as it was written down? Estimates and comments do not count. */
 static bool
 is_the_same(const CatalogTable *table, CdcTableDef *now)
 {
@@ -501,6 +501,9 @@ is_the_same(const CatalogTable *table, CdcTableDef *now)
 		return false;
 	now->row_estimate = before->row_estimate;
 	now->avg_row_length = before->avg_row_length;
+	now->comment = before->comment;
+	for (uint32 i = 0; i < Min(now->ncolumns, before->ncolumns); i++)
+		now->columns[i].comment = before->columns[i].comment;
 	return DatumGetBool(DirectFunctionCall2(jsonb_eq, schema_def_to_jsonb(before), schema_def_to_jsonb(now)));
 }
 
@@ -533,6 +536,7 @@ look_soon(MysqlSession *session, const MysqlServerInfo *info, const CatalogTable
 		locked = true;
 	}
 	PG_END_TRY();
+	mysql_server_limit_lock_wait(session, true);	/* as the copy has it */
 	if (!locked)
 		*same = is_the_same(table, now);
 	return !locked;

@@ -22,6 +22,12 @@
  *	     bounded memory. At its end, under the table's lock, the debts are paid: as
  *	     many rows are deleted again. The table is CATCHUP, with M as its high mark.
  *
+ *	  The copy is one statement at the source, of any length, and the source keeps
+ *	  the table's definition locked for it: an ALTER TABLE would wait for its end, and
+ *	  all who come after that would wait with it. So a look from another connection
+ *	  tells from time to time whether somebody waits. Then the copy gives way, and
+ *	  is tried again later.
+ *
  *	  Adding and taking away in any order comes to the same, so the table has
  *	  at the end what the source has. What fails in between leaves nothing of the
  *	  copy; what the stream has brought meanwhile is removed with it, and all
@@ -57,12 +63,12 @@
 #define MARK_ATTEMPTS 100
 #define MARK_POLL_MS 20
 
-/* Pause before a table is tried again whose mark could not be had; others are copied meanwhile. */
-#define RETRY_MS 1000
-#define RETRY_DOUBLINGS 5
-
-/* Rows between two looks at the limit of rows per second. */
+/* Rows between two looks at the limit of rows per second, at most. */
 #define THROTTLE_ROWS 1000
+
+/* How often it is looked whether somebody waits at the source for the end of our statement. */
+#define PROBE_MS 2000
+#define PROBE_ROWS 16			/* between two looks at the clock */
 
 /* A table without a key that is to be copied and nobody copies; its plan is locked then. NULL: none. */
 static CatalogTable *
@@ -81,6 +87,7 @@ choose_table(SnapshotCopy *copy)
 
 		if (table->state == CATALOG_TABLE_SNAPSHOT && !table->chunks_allowed &&
 			table->definition != (Datum) 0 && schema_def_is_keyless(table->definition) &&
+			!snapshot_is_put_off(copy, table->table_id) &&
 			catalog_try_lock_plan(copy->pipeline_id, table->table_id))
 		{
 			chosen = table;
@@ -230,11 +237,42 @@ keyless_error_context(void *arg)
 				   copy->pipeline_name, table->source_schema, table->source_table, copy->row_no);
 }
 
+/*
+ * Does somebody wait for the end of our statement? Who wants the table for himself lets no new statement pass him, so
+ * a short one from another connection waits too. Then it is ours that ends. The connection is made when first needed.
+ */
+static void
+give_way(SnapshotCopy *copy, const CopyTable *table, MysqlSession **probe)
+{
+	MemoryContext old = MemoryContextSwitchTo(copy->step_cxt);
+	char	   *why = NULL;
+
+	copy->asking = true;
+	if (*probe == NULL)
+	{
+		MysqlServerInfo *info;
+
+		*probe = mysql_server_open(copy->endpoint, copy->identity, &info);
+		mysql_server_limit_lock_wait(*probe, true);
+	}
+	if (mysql_server_table_readable(*probe, table->def->schema, table->def->name, &why) == MYSQL_TABLE_LOCKED)
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("copy of source table \"%s.%s\" has given way", table->source_schema, table->source_table),
+				 errdetail("The table has no key, so its copy is one statement at the source; another one there (ALTER TABLE, LOCK TABLES, FLUSH TABLES) waited for its end. The copy is tried again."),
+				 errhint("Leave the table alone while it is copied, or add a primary key to it.")));
+	copy->asking = false;
+	MemoryContextSwitchTo(old);
+}
+
 /* Read and write all rows of the table; returns their number, and adds their size to *bytes. */
 static int64
 copy_rows(SnapshotCopy *copy, CopyTable *table, HeapRow *row, int64 *bytes)
 {
 	MemoryContext row_cxt = AllocSetContextCreate(copy->step_cxt, "cdc keyless row", ALLOCSET_DEFAULT_SIZES);
+	TimestampTz probed = GetCurrentTimestamp();
+	int			throttle_rows = Min(THROTTLE_ROWS, copy->max_rows);
+	MysqlSession *probe = NULL;
 	MemoryContext old;
 	MysqlRow	from;
 	int64		n = 0;
@@ -258,11 +296,19 @@ copy_rows(SnapshotCopy *copy, CopyTable *table, HeapRow *row, int64 *bytes)
 		snapshot_fill_row(copy, table, row, from.values, from.lengths);
 		heap_bulk_insert(row->target);
 		mysql_session_let_go(copy->session);
-		if (n % THROTTLE_ROWS == 0)
-			copy->hooks.throttle(copy->hooks.arg, THROTTLE_ROWS);
+		if (n % throttle_rows == 0)
+			copy->hooks.throttle(copy->hooks.arg, throttle_rows);
+		if (n % PROBE_ROWS == 0 && TimestampDifferenceExceeds(probed, GetCurrentTimestamp(), PROBE_MS))
+		{
+			give_way(copy, table, &probe);
+			probed = GetCurrentTimestamp();
+		}
 		copy->asking = true;
 	}
 	copy->asking = false;
+	mysql_session_close(probe);
+	/* and with it the source's transaction: what comes now may take its time */
+	snapshot_close_session(copy);
 	copy->row_no = 0;
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(row_cxt);
@@ -423,7 +469,6 @@ copy_table(SnapshotCopy *copy, CopyTable *table, const CdcPosition *mark)
 	error_context_stack = frame.previous;
 	MemoryContextSwitchTo(copy->step_cxt);
 	pgstat_report_stat(false);
-	mysql_session_execute(copy->session, "COMMIT");
 
 	if (!is_due)
 		return;
@@ -435,89 +480,32 @@ copy_table(SnapshotCopy *copy, CopyTable *table, const CdcPosition *mark)
 					   ledger.rows, mark->file, (uint64) mark->offset)));
 }
 
-/*
- * The lock that MySQL needs could not be had, because a privilege is missing or the
- * table is in use: the table says so and waits; others go on. Other errors are
- * thrown on.
- */
-static void
-put_off(SnapshotCopy *copy, const CopyTable *table)
-{
-	ErrorData  *edata;
-
-	MemoryContextSwitchTo(copy->step_cxt);
-	edata = CopyErrorData();
-	if (!copy->asking ||
-		(edata->sqlerrcode != CDC_ERRCODE_SOURCE_SETTING && edata->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE))
-		PG_RE_THROW();
-	FlushErrorState();
-	AbortOutOfAnyTransaction();
-	copy->holding = false;
-	copy->hooks.release(copy->hooks.arg);
-	copy->asking = false;
-
-	heap_transaction_begin();
-	PushActiveSnapshot(GetTransactionSnapshot());
-	catalog_table_set_notice(copy->pipeline_id, table->table_id, util_error_info(edata));
-	PopActiveSnapshot();
-	CommitTransactionCommand();
-	MemoryContextSwitchTo(copy->step_cxt);
-}
-
-static bool
-try_mark(SnapshotCopy *copy, const CatalogTable *from, CopyTable *table, CdcPosition *mark)
-{
-	volatile bool done = false;
-
-	PG_TRY();
-	{
-		done = take_mark(copy, from, table, mark);
-	}
-	PG_CATCH();
-	{
-		put_off(copy, table);
-	}
-	PG_END_TRY();
-	return done;
-}
-
 bool
-snapshot_keyless_step(SnapshotCopy *copy, bool *waiting)
+snapshot_keyless_step(SnapshotCopy *copy)
 {
-	CatalogTable *from;
+	CatalogTable *from = choose_table(copy);
 	CopyTable  *table;
 	CdcPosition mark;
-	bool		done;
 
-	*waiting = false;
-	if (copy->keyless_at > GetCurrentTimestamp())
-	{
-		*waiting = true;
-		return false;
-	}
-	from = choose_table(copy);
 	if (from == NULL)
 		return false;
-	*waiting = true;
 	table = make_copy_table(from);
 	copy->planning = table;		/* an error gives the lock up */
 	copy->at = table;
 	snapshot_open_session(copy);
-	done = try_mark(copy, from, table, &mark);
-	if (done)
+	if (take_mark(copy, from, table, &mark))
 	{
-		copy->keyless_failures = 0;
 		copy_table(copy, table, &mark);
+		snapshot_forget_put_off(copy, table->table_id);
 	}
 	else
 	{
-		snapshot_close_session(copy);
 		/* each attempt holds up the stream for a moment: less and less often */
-		copy->keyless_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_MS << copy->keyless_failures);
-		copy->keyless_failures = Min(copy->keyless_failures + 1, RETRY_DOUBLINGS);
+		snapshot_put_off(copy, table, NULL);
+		snapshot_close_session(copy);
 	}
 	copy->in_snapshot = false;
 	copy->at = NULL;
 	snapshot_plan_unlock(copy);
-	return done;
+	return true;
 }

@@ -591,6 +591,8 @@ fill_queue(SnapshotCopy *copy)
 		/* one that joined a running stream may have to wait, see snapshot_join.c */
 		if (table->state != CATALOG_TABLE_SNAPSHOT || !table->chunks_allowed)
 			continue;
+		if (snapshot_is_put_off(copy, table->table_id))
+			continue;
 		old = MemoryContextSwitchTo(copy->cxt);
 		entry = palloc0(sizeof(QueueEntry));
 		entry->table_id = table->table_id;
