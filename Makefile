@@ -39,7 +39,7 @@ test:
 
 test-long:
 	test/tools/install-deps
-	CDC_TEST_ROUNDS=200 CDC_VERIFY_ROWS=1000000 CDC_FUZZ_INPUTS=20000000 test/run --all-cells
+	CDC_TEST_ROUNDS=200 CDC_VERIFY_ROWS=1000000 CDC_LOAD_TABLES=3000 CDC_LOAD_MB=2300 CDC_LOAD_SECONDS=3600 CDC_FUZZ_INPUTS=50000000 test/run --all-cells
 
 lint:
 	test/run lint
@@ -69,7 +69,7 @@ help:
 	@echo 'make install    install there'
 	@echo 'make plain      the parts that need no PostgreSQL, with the strictest warnings'
 	@echo 'make test       install what the tests need, run all suites (test/run --help: one suite, one test)'
-	@echo 'make test-long  the same in all cells, with 200 kill rounds and 20 million fuzz inputs'
+	@echo 'make test-long  the same in all cells, with 200 kill rounds a transaction above 4 GiB and 50 million fuzz inputs'
 	@echo 'make lint       layers, version ifs, sizes, test numbers'
 	@echo 'make test-unit  their unit tests under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make fuzz       fuzz every decoder: FUZZ_RUNS inputs or CDC_FUZZ_SECONDS each, or CDC_FUZZ_INPUTS in all; make fuzz-json: one'

@@ -69,7 +69,8 @@ sub _initialise
 	{
 		run_program("$self->{dir}/init.log", 'mariadb-install-db', '--no-defaults', "--datadir=$data",
 			'--auth-root-authentication-method=normal', '--skip-test-db', '--force',    # also where no host name resolves
-			 '--innodb-log-file-size=32M');
+			"--tmpdir=$self->{dir}",    # a server that starts removes what others have in theirs
+			'--innodb-log-file-size=32M');
 	}
 }
 
