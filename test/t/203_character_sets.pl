@@ -1,5 +1,4 @@
 # M30: every character of every character set that the server has, in snapshot and stream, is what the server itself makes of it.
-# cells: mariadb-15 mysql-18
 
 use strict;
 use warnings;

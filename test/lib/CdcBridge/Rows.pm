@@ -96,7 +96,7 @@ my %TARGET = (
 	bit => 'COL::text',
 	bool => 'COL::int::text',
 	json => q{encode(convert_to(COL::text, 'UTF8'), 'hex')},
-	vector => q{array_to_string(COL::float8[], ',')},
+	vector => q{translate(COL::text, '{}[]', '')},
 );
 
 # Types of the mirrors' columns: { table => { column => type } }.
@@ -193,7 +193,7 @@ my %CANONICAL = (
 	bit => sub { my ($bits) = $_[0] =~ /^0*([01]+)$/; return $bits; },
 	json => sub { return _json(pack('H*', $_[0])); },
 	vector => sub {
-		my @values = $_[1] eq 'source' ? unpack('f<*', pack('H*', $_[0])) : split(/,/, $_[0]);
+		my @values = $_[1] eq 'source' ? unpack('f<*', pack('H*', $_[0])) : unpack('f<*', pack('f<*', split(/,/, $_[0])));
 		return join(',', map { sprintf('%.9g', $_) } @values);
 	},
 );
