@@ -126,7 +126,14 @@ mysql_connect_open(MYSQL *mysql, const MysqlThreadConnect *connect)
 	if (mysql_real_connect(mysql, connect->socket ? NULL : connect->host, connect->username,
 						   connect->password ? connect->password : "", NULL,
 						   (unsigned int) connect->port, connect->socket, 0) == NULL)
+	{
+#ifdef MYSQL_CLIENT_IS_MARIADB
+		/* going on without TLS it may have been refused for how it then had to log in; what counts is why it had to */
+		if (connect->use_tls && mysql->server_capabilities != 0 && !(mysql->server_capabilities & CLIENT_SSL))
+			return MYSQL_CONNECT_NO_TLS;
+#endif
 		return MYSQL_CONNECT_FAILED;
+	}
 
 	/* libmariadb goes on without TLS when the server has none, MYSQL_OPT_SSL_ENFORCE or not (3.3.20) */
 	if (connect->use_tls && mysql_get_ssl_cipher(mysql) == NULL)

@@ -342,6 +342,11 @@ check_replica(CheckState *state)
 	}
 	else if (state->is_replica)
 		add_ok(state, name, psprintf("The server is a replica and its %s is \"ON\".", name));
+	if (state->replica_unknown && state->check->one_of_several)
+		add_warning(state, "slave_monitor",
+					"A pipeline cannot tell whether this server may take the place of another one later, or never.",
+					psprintf("GRANT %s ON *.* TO %s;", state->is_mariadb ? "SLAVE MONITOR" : "REPLICATION CLIENT",
+							 mysql_session_account(state->session)));
 
 	if (state->is_replica && is_off(variable_value(state, "replica_preserve_commit_order")) &&
 		!is_off(variable_value(state, "replica_parallel_workers")))

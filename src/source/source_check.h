@@ -24,6 +24,7 @@ typedef struct SourceCheck
 	uint32		our_server_id;
 	CdcSourceWant want;			/* NULL: all tables */
 	void	   *arg;
+	bool		one_of_several; /* the SERVER has more hosts */
 } SourceCheck;
 
 /* List of CdcCheckLine, in CurrentMemoryContext. */

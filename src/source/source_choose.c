@@ -73,10 +73,16 @@ static void
 judge_gtids(Verdict *verdict, MysqlSession *session, const MysqlServerInfo *info, const char *gtids)
 {
 	char	   *missing = source_history_lacks(session, info, gtids);
+	/* the server that was followed had it all, and does not get it again */
+	SourceApplying applying = missing != NULL && !verdict->is_followed ? source_history_applying(session, info) : SOURCE_APPLYING_NO;
 
-	if (missing != NULL && source_history_is_applying(session, info))
+	if (applying == SOURCE_APPLYING_YES)
 		refuse(verdict, ERRCODE_SQLSERVER_REJECTED_ESTABLISHMENT_OF_SQLCONNECTION,
 			   psprintf("It does not have %s yet, which the pipeline has applied, and is applying what its own source sends.", missing));
+	else if (applying == SOURCE_APPLYING_UNKNOWN)
+		refuse(verdict, ERRCODE_SQLSERVER_REJECTED_ESTABLISHMENT_OF_SQLCONNECTION,
+			   psprintf("It does not have %s, which the pipeline has applied, and the user %s may not ask whether that is still to come.",
+						missing, mysql_session_account(session)));
 	else if (missing != NULL)
 		refuse(verdict, CDC_ERRCODE_SOURCE_REPLACED,
 			   psprintf("It does not have %s, which the pipeline has applied.", missing));
@@ -287,7 +293,8 @@ throw_refusal(const MysqlEndpoint *endpoint, const CatalogPipeline *pipeline, co
 				(errcode(verdict->sqlstate),
 				 errmsg("source server \"%s\" cannot take the place of the one that was followed yet", endpoint->server_name),
 				 errdetail_internal("The pipeline follows server \"%s\". %s", durable->identity, round->detail.data),
-				 errhint("It is tried again.")));
+				 errhint("It is tried again. Let the source's user see the state of replication (MySQL: REPLICATION CLIENT, MariaDB: SLAVE MONITOR). %s",
+						 way_out_hint(pipeline))));
 	ereport(ERROR,
 			(errcode(verdict->sqlstate),
 			 errmsg("source server \"%s\" is not the server that was followed", endpoint->server_name),

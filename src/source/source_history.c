@@ -24,6 +24,7 @@
 #include "lib/stringinfo.h"
 
 #include "source/source_history.h"
+#include "util/util_error.h"
 
 /* Columns of SHOW BINLOG EVENTS. */
 enum
@@ -213,17 +214,33 @@ source_history_purged(MysqlSession *session, const MysqlServerInfo *info, const 
 	return difference(last_of_domains(parse_gtids(list ? list : "")), parse_gtids(gtids), true);
 }
 
-bool
-source_history_is_applying(MysqlSession *session, const MysqlServerInfo *info)
+SourceApplying
+source_history_applying(MysqlSession *session, const MysqlServerInfo *info)
 {
+	MemoryContext cxt = CurrentMemoryContext;
 	bool		is_mariadb = info->flavor == MYSQL_FLAVOR_MARIADB;
 	int			column = is_mariadb ? COLUMN_SQL_RUNNING_ALL : COLUMN_SQL_RUNNING;
-	bool		result = false;
+	volatile SourceApplying result = SOURCE_APPLYING_NO;
 	MysqlRow	row;
 
-	mysql_session_query(session, is_mariadb ? "SHOW ALL SLAVES STATUS"
-						: info->version >= 80022 ? "SHOW REPLICA STATUS" : "SHOW SLAVE STATUS");
-	while (mysql_session_fetch(session, &row))
-		result |= row.nfields > column && row.values[column] != NULL && strcmp(row.values[column], "Yes") == 0;
+	PG_TRY();
+	{
+		mysql_session_query(session, is_mariadb ? "SHOW ALL SLAVES STATUS"
+							: info->version >= 80022 ? "SHOW REPLICA STATUS" : "SHOW SLAVE STATUS");
+		while (mysql_session_fetch(session, &row))
+		{
+			if (row.nfields > column && row.values[column] != NULL && strcmp(row.values[column], "Yes") == 0)
+				result = SOURCE_APPLYING_YES;
+		}
+	}
+	PG_CATCH();
+	{
+		if (geterrcode() != CDC_ERRCODE_SOURCE_SETTING)
+			PG_RE_THROW();
+		MemoryContextSwitchTo(cxt);
+		FlushErrorState();
+		result = SOURCE_APPLYING_UNKNOWN;
+	}
+	PG_END_TRY();
 	return result;
 }

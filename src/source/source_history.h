@@ -22,8 +22,15 @@ extern char *source_history_lacks(MysqlSession *session, const MysqlServerInfo *
 /* Transactions that are not applied and no longer in the server's log, in the same form; NULL when there are none. */
 extern char *source_history_purged(MysqlSession *session, const MysqlServerInfo *info, const char *gtids);
 
+typedef enum SourceApplying
+{
+	SOURCE_APPLYING_NO,
+	SOURCE_APPLYING_YES,
+	SOURCE_APPLYING_UNKNOWN		/* the user may not ask */
+} SourceApplying;
+
 /* Is the server applying what another one sends it, so that it may come to have what it lacks? */
-extern bool source_history_is_applying(MysqlSession *session, const MysqlServerInfo *info);
+extern SourceApplying source_history_applying(MysqlSession *session, const MysqlServerInfo *info);
 
 /* MariaDB: the last GTID of each domain of a set, as a server wants it of a replica. */
 extern char *source_history_domains(const char *gtids);

@@ -130,6 +130,7 @@ check_of(const SourceMysql *source, MysqlSession *session, const MysqlServerInfo
 		.our_server_id = source_start_server_id(source->endpoint, source->pipeline_id, info->server_id),
 		.want = source->want,
 		.arg = source->arg,
+		.one_of_several = source->endpoint->nhosts > 1,
 	};
 
 	return check;

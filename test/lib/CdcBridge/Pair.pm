@@ -24,6 +24,8 @@ sub new
 	my @servers = map {
 		CdcBridge::Source->new(args => [ @{ $option{args} // [] }, '--server-id=' . ++$number, _logging($_ == 0 || $logs) ])
 	} 0, 1;
+	# whether a replica applies what it is sent may be asked with a privilege only
+	$_->is_mariadb and $_->sql(q{grant slave monitor on *.* to 'repl'@'%'}) for @servers;
 	# what made their users is no part of the history that they share
 	$_->forget_log for @servers;
 	my $self = bless { servers => \@servers }, $class;
