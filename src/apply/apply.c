@@ -499,6 +499,31 @@ on_failed_change(Apply *apply, ApplyTable *table, const ErrorData *edata)
 	return rewind_all(apply);
 }
 
+/* Apply a change to its open table, now that its description is known. */
+static void
+apply_to_open(Apply *apply, ApplyTable *table, const CdcChange *change)
+{
+	CdcChange	current;
+
+	if (table->row_end >= 0)
+	{
+		current = *change;
+		if (!apply_versioned_change(apply, table, &current))
+			return;
+		change = &current;
+	}
+	if (apply->careful && table->batch == NULL && apply_is_suspect(apply))
+		apply_guarded(apply, table, change);
+	else if (heap_row_needs_snapshot(table->row) || table->batch == NULL)
+	{
+		PushActiveSnapshot(GetTransactionSnapshot());
+		apply_row(apply, table, change);
+		PopActiveSnapshot();
+	}
+	else
+		apply_row(apply, table, change);
+}
+
 /*
  * Apply one change of a table, opening what is not open yet. An error that is
  * the table's own is dealt with and rewinds; others are thrown.
@@ -514,16 +539,7 @@ try_change(Apply *apply, ApplyTable *table, const CdcChange *change)
 		apply_begin(apply);
 		apply_table_match(table, change->table);
 		apply_table_open(apply, table);
-		if (apply->careful && table->batch == NULL && apply_is_suspect(apply))
-			apply_guarded(apply, table, change);
-		else if (heap_row_needs_snapshot(table->row) || table->batch == NULL)
-		{
-			PushActiveSnapshot(GetTransactionSnapshot());
-			apply_row(apply, table, change);
-			PopActiveSnapshot();
-		}
-		else
-			apply_row(apply, table, change);
+		apply_to_open(apply, table, change);
 	}
 	PG_CATCH();
 	{

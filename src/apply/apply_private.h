@@ -43,6 +43,7 @@ typedef struct ApplyTable
 	/* how columns of the source's current description map to def's */
 	MemoryContext match_cxt;
 	int		   *match;			/* per column of def: column of the event */
+	int			row_end;		/* column of the event that tells where a row's version ends; -1 when there are no versions */
 	uintptr_t	match_stamp;	/* value of CdcTableDef.user that match belongs to; 0: none */
 
 	/* in the open PostgreSQL transaction */
@@ -265,6 +266,10 @@ extern void apply_table_check_mark(Apply *apply, ApplyTable *table);
 extern void apply_table_open(Apply *apply, ApplyTable *table);
 extern void apply_table_count(Apply *apply, ApplyTable *table, CdcChangeOp op);
 extern void apply_table_count_dead_letter(Apply *apply, ApplyTable *table);
+
+/* ---- apply_versioned.c ---- */
+
+extern bool apply_versioned_change(Apply *apply, const ApplyTable *table, CdcChange *change);
 
 /* ---- apply_row.c ---- */
 

@@ -292,6 +292,8 @@ apply_table_match(ApplyTable *table, CdcTableDef *event)
 				 errdetail("%s.", why ? why : "Its definition differs"),
 				 errhint(APPLY_HINT_ANEW)));
 
+	table->row_end = schema_event_row_end(table->def, event);
+
 	/* the next description of the table has "user" unset, wherever it lies in memory */
 	table->match_stamp = ++last_stamp;
 	event->user = (void *) table->match_stamp;

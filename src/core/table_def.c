@@ -102,7 +102,8 @@ cdc_table_def_copy(const CdcTableDef *def, CdcArena *arena)
 	*copy = *def;
 	copy->user = NULL;
 	if (!copy_string(arena, &copy->schema) || !copy_string(arena, &copy->name) ||
-	    !copy_string(arena, &copy->engine) || !copy_string(arena, &copy->comment))
+	    !copy_string(arena, &copy->engine) || !copy_string(arena, &copy->comment) ||
+	    !copy_string(arena, &copy->row_end))
 		return NULL;
 	copy->columns = cdc_arena_alloc(arena, (size_t) def->ncolumns * sizeof(CdcColumnDef));
 	if (copy->columns == NULL)

@@ -130,6 +130,7 @@ typedef struct CdcTableDef
 	const CdcIndexDef *indexes;
 	const char *engine;			/* declared; NULL from the binary log */
 	const char *comment;		/* declared; NULL from the binary log */
+	const char *row_end;		/* declared: where a row's version ends, in a system-versioned table; NULL otherwise */
 	uint64_t	row_estimate;	/* declared: the server's estimate */
 	uint64_t	avg_row_length; /* declared: the server's estimate, bytes */
 	uint64_t	table_id;		/* binary log only */

@@ -421,29 +421,31 @@ read_column(RawColumn *raw, const MysqlRow *row, MysqlFlavor flavor)
 	}
 }
 
-/* Read the columns; *ncolumns is 0 when there is no such table. */
+/* Read the columns; def->ncolumns is 0 when there is no such table. */
 static RawColumn *
-read_columns(MysqlSession *session, MysqlFlavor flavor, const char *schema, const char *name, uint32 *ncolumns)
+read_columns(MysqlSession *session, MysqlFlavor flavor, CdcTableDef *def)
 {
 	RawColumn  *columns;
 	uint32		allocated = 32;
 	MysqlRow	row;
 
-	*ncolumns = 0;
+	def->ncolumns = 0;
 	columns = palloc(sizeof(RawColumn) * allocated);
 	mysql_session_query(session, psprintf(COLUMN_QUERY,
-										  mysql_quote_literal(schema, strlen(schema)),
-										  mysql_quote_literal(name, strlen(name))));
+										  mysql_quote_literal(def->schema, strlen(def->schema)),
+										  mysql_quote_literal(def->name, strlen(def->name))));
 	while (mysql_session_fetch(session, &row))
 	{
-		if (strcmp(row_text(&row, COL_SCHEMA), schema) != 0 || strcmp(row_text(&row, COL_TABLE), name) != 0)
+		if (strcmp(row_text(&row, COL_SCHEMA), def->schema) != 0 || strcmp(row_text(&row, COL_TABLE), def->name) != 0)
 			continue;
-		if (*ncolumns == allocated)
+		if (def->ncolumns == allocated)
 		{
 			allocated *= 2;
 			columns = repalloc(columns, sizeof(RawColumn) * allocated);
 		}
-		read_column(&columns[(*ncolumns)++], &row, flavor);
+		read_column(&columns[def->ncolumns++], &row, flavor);
+		if (def->row_end != NULL && pg_strcasecmp(row_text(&row, COL_GENERATION), "ROW END") == 0)
+			def->row_end = pstrdup(row_text(&row, COL_NAME));
 	}
 	return columns;
 }
@@ -544,7 +546,7 @@ read_table(MysqlSession *session, CdcTableDef *def)
 	MysqlRow	row;
 
 	mysql_session_query(session,
-						psprintf("SELECT table_schema, table_name, engine, table_comment, table_rows, avg_row_length "
+						psprintf("SELECT table_schema, table_name, engine, table_comment, table_rows, avg_row_length, table_type "
 								 "FROM information_schema.tables WHERE table_schema = %s AND table_name = %s "
 								 "AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')",
 								 mysql_quote_literal(def->schema, strlen(def->schema)),
@@ -559,6 +561,8 @@ read_table(MysqlSession *session, CdcTableDef *def)
 			def->comment = pstrdup(row_text(&row, 3));
 		def->row_estimate = strtoull(row_text(&row, 4), NULL, 10);
 		def->avg_row_length = strtoull(row_text(&row, 5), NULL, 10);
+		if (strcmp(row_text(&row, 6), "SYSTEM VERSIONED") == 0)
+			def->row_end = "row_end";	/* where the table does not declare it */
 	}
 	return found;
 }
@@ -682,7 +686,7 @@ mysql_server_describe(MysqlSession *session, const MysqlServerInfo *info, const 
 					 errdetail_internal("%s", why ? why : ""),
 					 errhint("Run on the source: %s", mysql_server_grant_select(session, schema, name))));
 	}
-	columns = read_columns(session, info->flavor, schema, name, &def->ncolumns);
+	columns = read_columns(session, info->flavor, def);
 	if (def->ncolumns == 0)
 		return NULL;
 	resolve_collations(session, info, columns, def->ncolumns);

@@ -91,6 +91,10 @@ read_indexes(MysqlSession *session, MysqlFlavor flavor, const CdcTableDef *def)
 			index = begin_index(&row, flavor);
 			indexes = lappend(indexes, index);
 		}
+		/* what the server adds to the keys of a system-versioned table is no part of the current rows' */
+		if (def->row_end != NULL && index->is_unique && index->nparts > 0 &&
+			pg_strcasecmp(field_text(&row, IDX_COLUMN_NAME), def->row_end) == 0)
+			continue;
 		add_part(index, &row, flavor);
 	}
 	return indexes;

@@ -10,7 +10,7 @@
  *	  stand as an object with their bytes in hex digits.
  *
  *	  { "schema": s, "name": s, "known": n, "nkey": n, "engine": s,
- *	    "comment": s, "rows": n, "row_length": n,
+ *	    "comment": s, "row_end": s, "rows": n, "row_length": n,
  *	    "columns": [ { "name": s, "type": s, "unsigned": b, ... } ],
  *	    "indexes": [ { "name": s, "type": s, "unique": b, "visible": b,
  *	        "parts": [ { "column": s, "prefix": n, "descending": b } ] } ] }
@@ -177,6 +177,7 @@ schema_def_to_jsonb(const CdcTableDef *def)
 	add_number(&json, "nkey", def->nkey);
 	add_string(&json, "engine", def->engine);
 	add_string(&json, "comment", def->comment);
+	add_string(&json, "row_end", def->row_end);
 	add_number(&json, "rows", def->row_estimate);
 	add_number(&json, "row_length", def->avg_row_length);
 	add_member(&json, "columns");
@@ -407,6 +408,7 @@ schema_def_from_jsonb(Datum value)
 	def->nkey = (uint32_t) get_number(object, "nkey", PG_UINT32_MAX);
 	def->engine = get_string(object, "engine");
 	def->comment = get_string(object, "comment");
+	def->row_end = get_string(object, "row_end");
 	def->row_estimate = get_number(object, "rows", PG_UINT64_MAX);
 	def->avg_row_length = get_number(object, "row_length", PG_UINT64_MAX);
 	def->ncolumns = JsonContainerSize(columns->val.binary.data);

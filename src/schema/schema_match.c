@@ -38,6 +38,10 @@
 /* MariaDB's for the columns behind unique indexes over long values, whose type is HASH. */
 #define HASH_PREFIX "DB_ROW_HASH_"
 
+/* MariaDB's for the limits of a version, where a system-versioned table does not declare them. */
+#define ROW_START "row_start"
+#define ROW_END "row_end"
+
 /* Types of the wire from before MySQL 5.6, which do not tell the width of their fraction. */
 #define WIRE_TIMESTAMP_OLD 7
 #define WIRE_TIME_OLD 11
@@ -253,6 +257,9 @@ is_hidden(const CdcTableDef *def, const CdcColumnDef *column)
 {
 	if (strncmp(column->name, HIDDEN_PREFIX, strlen(HIDDEN_PREFIX)) == 0)
 		return true;
+	if (def->row_end != NULL &&
+	    (strcmp(column->name, ROW_START) == 0 || strcmp(column->name, ROW_END) == 0))
+		return true;
 	if (strncmp(column->name, HASH_PREFIX, strlen(HASH_PREFIX)) != 0)
 		return false;
 	/* anybody may give a column that name */
@@ -296,6 +303,8 @@ match_names(const CdcTableDef *def, const CdcTableDef *event, int *map)
 		if (find_column(def, event->columns[i].name, i) < 0 && !is_hidden(def, &event->columns[i]))
 			added = schema_server_string(event->columns[i].name);
 	}
+	if (def->row_end != NULL && find_column(event, def->row_end, 0) < 0)
+		return pstrdup("it is not system-versioned any more");
 	if (dropped != NULL && added != NULL)
 		return psprintf("column \"%s\" was renamed or replaced by \"%s\"", dropped, added);
 	if (dropped != NULL)
@@ -319,6 +328,10 @@ match_key(const CdcTableDef *def, const CdcTableDef *event, const int *map)
 		const CdcColumnDef *declared = &def->columns[i];
 		const CdcColumnDef *column = &event->columns[map[i]];
 		uint16 part = known ? column->key_part : 0;
+
+		/* the servers add it to the keys of system-versioned tables */
+		if (def->row_end != NULL && strcmp(declared->name, def->row_end) == 0)
+			continue;
 
 		if (declared->key_part != part || (part != 0 && declared->key_prefix != column->key_prefix))
 			return psprintf("column \"%s\" %s the key", schema_server_string(declared->name),
@@ -350,4 +363,10 @@ schema_match_event(const CdcTableDef *def, CdcTableDef *event, char **why, bool 
 	if (*why == NULL)
 		*why = match_key(def, event, map);
 	return *why == NULL ? map : NULL;
+}
+
+int
+schema_event_row_end(const CdcTableDef *def, const CdcTableDef *event)
+{
+	return def->row_end != NULL ? find_column(event, def->row_end, 0) : -1;
 }

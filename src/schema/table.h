@@ -92,12 +92,16 @@ extern SchemaTable *schema_table_open(const CdcTableDef *def, Relation rel,
  * success returns an array of def->ncolumns indexes into the event's columns
  * (in CurrentMemoryContext), and has set in the event's columns the types that
  * the binary log cannot tell (JSON, UUID, INET4, INET6, VECTOR of MariaDB). Hidden columns
- * of functional indexes in the event are passed over. On a difference returns
+ * of functional indexes and undeclared ones of system versioning in the event are
+ * passed over. On a difference returns
  * NULL and *why (palloc'd, "column \"x\" was added"); when the event lacks the
  * metadata to compare (names, sign), NULL, *why and *lacks_metadata = true.
  */
 extern int *schema_match_event(const CdcTableDef *def, CdcTableDef *event, char **why,
                                bool *lacks_metadata);
+
+/* Column of a matching event that tells where a row's version ends; -1 when the table is not system-versioned. */
+extern int schema_event_row_end(const CdcTableDef *def, const CdcTableDef *event);
 
 /* Does the engine have transactions, as far as is known? */
 extern bool schema_has_transactions(const CdcTableDef *def);

@@ -61,7 +61,7 @@ sub source_tables
 {
 	my ($self) = @_;
 	return map { $_->[0] } $self->{source}->query_rows(
-		"select table_name from information_schema.tables where table_schema = '$self->{schema}' and table_type = 'BASE TABLE' order by 1");
+		"select table_name from information_schema.tables where table_schema = '$self->{schema}' and table_type in ('BASE TABLE', 'SYSTEM VERSIONED') order by 1");
 }
 
 # How a source type is asked for, by the type's name. COL stands for the quoted column. Text leaves as hex, so that no
