@@ -45,7 +45,7 @@ sub end
 	my ($name) = @_;
 	$proxy->let_go;
 	done();
-	$pipeline->is_same($name);
+	$pipeline->is_mirrored($name);
 	$pipeline->stop->drop->drop_target;
 	return;
 }

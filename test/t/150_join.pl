@@ -35,7 +35,7 @@ sub is_equal
 	my ($name) = @_;
 	$pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
 	is($postgres->psql(q{select count(*) from pg_stat_cdc_table where state <> 'streaming'}), '0', "$name: no table is stopped") or diag($pipeline->describe);
-	return $pipeline->is_same($name, split(/ /, mirrored()));
+	return $pipeline->is_mirrored($name, split(/ /, mirrored()));
 }
 
 # 1. under writers, again and again, with kills in between

@@ -34,7 +34,7 @@ sub is_equal
 	is($postgres->psql(q{select count(*) from pg_stat_cdc_table where state <> 'streaming'}), '0', "$name: no table is stopped") or diag($pipeline->describe);
 	is($postgres->psql(q{select count(*) from pg_class where relname like 'cdc\_resync%' or relname like 'pg\_temp%'}), '0', "$name: no shadow is left");
 	is($postgres->psql('select count(*) from cdc_bridge.table_state where swap_into <> 0'), '0', "$name: none is noted");
-	return $pipeline->is_same($name);
+	return $pipeline->is_mirrored($name);
 }
 # A session that has a lock on a table: until it lets go, no copy can be put in place.
 sub hold

@@ -130,7 +130,7 @@ for my $options ('{"batch_max_rows": 7}', '{"batch_max_ms": 0}', '{"collapse": "
 	poll_until(sub { $pipeline->status('changes') > $changes + 300 }, 60);
 	$source->stop_writers;
 	$pipeline->wait_for_catchup;
-	$pipeline->is_same("random changes, options $options");
+	$pipeline->is_mirrored("random changes, options $options");
 	is($pipeline->status('tables_stopped'), '0', 'no table stopped') or diag($pipeline->describe);
 	is($postgres->psql('select coalesce(sum(conflicts), 0) from pg_stat_cdc_table'), '0', 'no conflicts');
 	is($pipeline->table_status('hot_row', 'coalesce(collapsed, false)'), 'f', 'not collapsed') if $options =~ /off/;

@@ -7,6 +7,7 @@ package CdcBridge::Pipeline;
 #   $pipeline->wait_for_catchup;
 #   $pipeline->is_same('after the snapshot');        # a test: every row of every table is equal on both sides
 #   $pipeline->is_verified('and says so');           # a test: cdc_verify() finds the same
+#   $pipeline->is_mirrored('after random changes');  # both
 #
 # Whether both sides are equal is told by CdcBridge::Rows, which asks both servers and never the extension.
 
@@ -231,6 +232,15 @@ sub is_verified
 	my $ok = $test->ok($found eq '', $name);
 	$test->diag($found) unless $ok;
 	return $ok;
+}
+
+# Both: every row is equal by an own comparison, and cdc_verify() finds nothing. For tests that change rows at random, when all has arrived.
+sub is_mirrored
+{
+	my ($self, $name, @tables) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $same = $self->is_same($name, @tables);
+	return $self->is_verified("$name: cdc_verify() finds the same", @tables) && $same;
 }
 
 # Compare all rows of TABLES (default: all base tables of the source's schema). True when they are equal; otherwise
