@@ -209,6 +209,7 @@ begin_table(Verify *verify, const CatalogVerifyTable *row, const CatalogTable *t
 	work->after_cxt = AllocSetContextCreate(cxt, "cdc verify key", ALLOCSET_DEFAULT_SIZES);
 	work->suspect_cxt = AllocSetContextCreate(cxt, "cdc verify suspects", ALLOCSET_DEFAULT_SIZES);
 	work->round_cxt = AllocSetContextCreate(cxt, "cdc verify round", ALLOCSET_DEFAULT_SIZES);
+	work->scan_cxt = AllocSetContextCreate(cxt, "cdc verify scan", ALLOCSET_SMALL_SIZES);
 	work->limit = Max(Min(PAGE_FIRST_BYTES / Max(work->def->avg_row_length, 1), verify->max_rows),
 					  Min(verify->max_rows, 100));
 	work->phase = is_count ? VERIFY_PHASE_COUNT : work->nkey == 0 ? VERIFY_PHASE_MULTISET : VERIFY_PHASE_PAGES;
@@ -430,6 +431,7 @@ next_candidates(VerifyWork *work)
 		? VERIFY_PHASE_PICK : VERIFY_PHASE_END;
 	work->scan_leaf = InvalidOid;
 	work->next_block = 0;
+	work->scan_after = NULL;
 }
 
 static bool
@@ -470,6 +472,22 @@ leaf_to_scan(VerifyWork *work, VerifyTarget *target)
 	return NULL;
 }
 
+/* A row, or a key, of the target that a scan has met. */
+static void
+scan_row(Verify *verify, VerifyTarget *target)
+{
+	VerifyWork *work = verify->work;
+	uint64		hash = verify_target_hash_slot(target);
+
+	if (work->phase == VERIFY_PHASE_SCAN)
+	{
+		verify_keys_add(work->keys, VERIFY_TARGET, hash);
+		work->result.rows_target++;
+	}
+	else if (is_candidate(work, hash))
+		verify_suspect_add(verify, target, NULL);
+}
+
 /* Scan the next range of a table's pages. */
 static void
 scan_range(Verify *verify, VerifyTarget *target, VerifyLeaf *leaf)
@@ -489,19 +507,10 @@ scan_range(Verify *verify, VerifyTarget *target, VerifyLeaf *leaf)
 	old = MemoryContextSwitchTo(row_cxt);
 	while (table_scan_getnextslot_tidrange(scan, ForwardScanDirection, leaf->slot))
 	{
-		uint64		hash;
-
 		CHECK_FOR_INTERRUPTS();
 		MemoryContextReset(row_cxt);
 		verify_target_show(target, leaf);
-		hash = verify_target_hash_slot(target);
-		if (work->phase == VERIFY_PHASE_SCAN)
-		{
-			verify_keys_add(work->keys, VERIFY_TARGET, hash);
-			work->result.rows_target++;
-		}
-		else if (is_candidate(work, hash))
-			verify_suspect_add(verify, target, NULL);
+		scan_row(verify, target);
 	}
 	MemoryContextSwitchTo(old);
 	ExecClearTuple(leaf->slot);
@@ -510,23 +519,46 @@ scan_range(Verify *verify, VerifyTarget *target, VerifyLeaf *leaf)
 	work->next_block = last + 1;
 }
 
+/* A key of the target that was met by SQL. */
+static void
+scan_key(VerifyTarget *target, void *arg)
+{
+	Verify	   *verify = arg;
+
+	scan_row(verify, target);
+	MemoryContextReset(verify->work->scan_cxt);
+	MemoryContextSwitchTo(verify->work->scan_cxt);
+	verify->work->scan_after = verify_target_key_slot(target);
+}
+
+/* Scan some more; false when all was. */
+static bool
+scan_some(Verify *verify, VerifyTarget *target)
+{
+	VerifyLeaf *leaf;
+
+	if (target->sql != NULL)
+		return !verify_sql_scan(target, verify->work->scan_after, scan_key, verify);
+	leaf = leaf_to_scan(verify->work, target);
+	if (leaf != NULL)
+		scan_range(verify, target, leaf);
+	return leaf != NULL;
+}
+
 static void
 step_scan(Verify *verify)
 {
-	VerifyWork *work = verify->work;
 	VerifyTarget *target;
-	VerifyLeaf *leaf;
+	bool		more;
 
 	if (!verify_begin_step(verify))
 		return;
 	target = verify_target_open(verify);
-	leaf = leaf_to_scan(work, target);
-	if (leaf != NULL)
-		scan_range(verify, target, leaf);
+	more = scan_some(verify, target);
 	verify_target_close(target);
 	verify_end_step(verify);
-	if (leaf == NULL)
-		next_candidates(work);
+	if (!more)
+		next_candidates(verify->work);
 }
 
 /* Count the target's rows, by one snapshot. */
@@ -535,6 +567,7 @@ count_target(Verify *verify)
 {
 	VerifyWork *work = verify->work;
 	Relation	rel;
+	List	   *leaves = NIL;
 	MemoryContext old;
 	ListCell   *lc;
 
@@ -542,7 +575,11 @@ count_target(Verify *verify)
 		return;
 	work->count_target = 0;
 	rel = verify_target_open_relation(verify);
-	foreach(lc, verify_target_open_leaves(rel))
+	if (verify_sql_is_needed(rel))
+		work->count_target = verify_sql_count(rel);
+	else
+		leaves = verify_target_open_leaves(rel);
+	foreach(lc, leaves)
 	{
 		Relation	leaf = lfirst(lc);
 		TupleTableSlot *slot = table_slot_create(leaf, NULL);

@@ -82,6 +82,7 @@ method_of(VerifyWork *work, const VerifyTarget *target)
 {
 	int			summed = 0;
 	int			others = 0;
+	bool		keys_summed = true;
 
 	for (int i = 0; i < target->table->ncolumns; i++)
 	{
@@ -89,13 +90,14 @@ method_of(VerifyWork *work, const VerifyTarget *target)
 
 		work->in_sum[i] = schema_sum_has(target->sum, i);
 		work->in_page[i] = is_key || (!work->in_sum[i] && target->table->columns[i].attnum > 0);
-		if (is_key && !work->in_sum[i])
-			return VERIFY_METHOD_ROWS;
+		keys_summed = keys_summed && (!is_key || work->in_sum[i]);
 		if (!is_key && work->in_sum[i])
 			summed++;
 		if (!is_key && work->in_page[i])
 			others++;
 	}
+	if (target->sql != NULL || !keys_summed)
+		return VERIFY_METHOD_ROWS;
 	if (others == 0 && verify_range_is_ordered(work, target))
 		return VERIFY_METHOD_SUMS;
 	return summed > others ? VERIFY_METHOD_COLUMNS : VERIFY_METHOD_ROWS;
@@ -322,17 +324,35 @@ begin_extras(VerifyWork *work, const VerifyPage *page, const ChunkKey *to, uint6
 	extras->shown = shown;
 }
 
+/* By SQL: fetch the rows here that have the keys of a page. */
+static void
+fetch_page(Verify *verify, VerifyTarget *target, const VerifyPage *page)
+{
+	Datum	  **keys = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(Datum *) * Max(page->nrows, 1));
+
+	for (int i = 0; i < page->nrows; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		verify_target_take(verify, target, &page->rows[i], verify->work->in_page);
+		keys[i] = verify_target_key_taken(target);
+	}
+	verify_sql_fetch(target, keys, page->nrows);
+}
+
 /* Compare the rows of a page with those here. */
 static void
 compare_rows(Verify *verify, VerifyTarget *target, const VerifyPage *page, uint64 *shown)
 {
 	VerifyWork *work = verify->work;
 	MemoryContext row_cxt = AllocSetContextCreate(CurrentMemoryContext, "cdc verify row", ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(row_cxt);
+	MemoryContext old;
 
+	if (target->sql != NULL)
+		fetch_page(verify, target, page);
+	old = MemoryContextSwitchTo(row_cxt);
 	for (int i = 0; i < page->nrows; i++)
 	{
-		bool		found;
+		int			found;
 
 		CHECK_FOR_INTERRUPTS();
 		MemoryContextReset(row_cxt);
@@ -342,7 +362,7 @@ compare_rows(Verify *verify, VerifyTarget *target, const VerifyPage *page, uint6
 		if (shown != NULL)
 			shown[i] = verify_target_hash_taken(target);
 		found = verify_target_find_taken(target);
-		if (!found || !verify_target_is_equal(target))
+		if (found != 1 || !verify_target_is_equal(target))
 			verify_suspect_add(verify, target, &page->rows[i]);
 	}
 	MemoryContextSwitchTo(old);

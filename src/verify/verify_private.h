@@ -106,6 +106,7 @@ typedef struct VerifySuspect
 	bool		target_found;
 	TransactionId target_xmin;
 	ItemPointerData target_tid;
+	uint64		target_hash;	/* of a row that has no version */
 	bool		source_known;
 	uint64		source_hash;	/* of its text; 0: not there */
 
@@ -165,6 +166,8 @@ typedef struct VerifyWork
 	VerifyKeys *keys;			/* hashes of both sides' keys; NULL: the target is not scanned for more */
 	Oid			scan_leaf;		/* the table that is being scanned; InvalidOid: the first */
 	BlockNumber next_block;		/* in it */
+	MemoryContext scan_cxt;
+	Datum	   *scan_after;		/* by SQL: the key to go on behind; NULL: from the start */
 	uint64	   *candidates;		/* hashes of keys that only the target has, sorted */
 	int			ncandidates;
 
@@ -273,13 +276,16 @@ typedef struct VerifyLeaf
 	TupleConversionMap *map;	/* to the target's columns; NULL: they are the same */
 } VerifyLeaf;
 
+typedef struct VerifySql VerifySql;
+
 typedef struct VerifyTarget
 {
 	MemoryContext cxt;			/* that it was opened in */
 	Relation	rel;
-	Relation	index;			/* NULL: the source has no key */
-	VerifyLeaf *leaves;			/* by OID */
+	Relation	index;			/* NULL: the source has no key, or it is read by SQL */
+	VerifyLeaf *leaves;			/* by OID; none: read by SQL */
 	int			nleaves;
+	VerifySql  *sql;			/* NULL: not by SQL */
 	SchemaTable *table;
 	int			nkey;
 	AttrNumber *key_attnums;	/* in index order */
@@ -308,9 +314,12 @@ extern void verify_target_show(VerifyTarget *target, VerifyLeaf *leaf);
 /* Turn a row of the source into values, in the current context; only the wanted columns are compared then (NULL: all). */
 extern void verify_target_take(Verify *verify, VerifyTarget *target, const MysqlRow *row, const bool *wanted);
 
-/* Find the row with that key (index order), resp. with the key of the taken row, by the active snapshot. */
-extern bool verify_target_find(VerifyTarget *target, const Datum *key);
-extern bool verify_target_find_taken(VerifyTarget *target);
+/*
+ * Find the row with that key (index order), resp. with the key of the taken row, by the active snapshot. How many
+ * there are: more than one only where SQL reads them.
+ */
+extern int verify_target_find(VerifyTarget *target, const Datum *key);
+extern int verify_target_find_taken(VerifyTarget *target);
 
 /* Names of the columns in which the found row and the taken one differ; NIL: none. */
 extern bool verify_target_is_equal(VerifyTarget *target);
@@ -319,6 +328,9 @@ extern List *verify_target_differing(VerifyTarget *target);
 /* Hash of a key: of the taken row, resp. of the row in the slot. */
 extern uint64 verify_target_hash_taken(VerifyTarget *target);
 extern uint64 verify_target_hash_slot(VerifyTarget *target);
+
+/* The same of a key in index order. */
+extern uint64 verify_target_hash_key(VerifyTarget *target, const Datum *key);
 
 /* The same of a whole row. */
 extern uint64 verify_target_hash_taken_row(VerifyTarget *target);
@@ -348,6 +360,24 @@ extern void verify_range_sum(Verify *verify, VerifyTarget *target, const ChunkKe
 
 /* Some more of the keys that work->extras asks for: those that were not shown become suspects. True at the end. */
 extern bool verify_range_extras(Verify *verify, VerifyTarget *target);
+
+/* ---- verify_sql.c ---- */
+
+/* Is SQL the only way to the relation's rows? */
+extern bool verify_sql_is_needed(Relation rel);
+
+/* Part of verify_target_open. */
+extern void verify_sql_open(const VerifyWork *work, VerifyTarget *target);
+
+/* Fetch the rows with those keys; verify_sql_find looks among them, shows one and tells how many there are. */
+extern void verify_sql_fetch(VerifyTarget *target, Datum *const *keys, int nkeys);
+extern int verify_sql_find(VerifyTarget *target, const Datum *key);
+
+/* Show some of the keys, in order, behind one (NULL: from the first); true when there are no more. */
+extern bool verify_sql_scan(VerifyTarget *target, Datum *const after,
+							void (*each) (VerifyTarget *target, void *arg), void *arg);
+
+extern int64 verify_sql_count(Relation rel);
 
 /* ---- verify_keys.c ---- */
 

@@ -26,7 +26,8 @@
  *
  *	  A row that is missing has no version here: it may come and go between two
  *	  LOOKs. It has to be missing in ABSENT_ROUNDS rounds in a row in which the
- *	  source always gave the same row.
+ *	  source always gave the same row. So it is with a row that is read by SQL: it has to
+ *	  be the same in as many rounds.
  *
  *	  After ROUNDS_MAX rounds the row is reported as unsettled: it changes all the
  *	  time. It never becomes a difference by that.
@@ -144,7 +145,7 @@ verify_stream_passed(Verify *verify, const CdcPosition *mark)
 
 /* Count a difference, and keep its key. */
 static void
-report(Verify *verify, VerifyTarget *target, const VerifySuspect *suspect, const char *kind, List *columns)
+report(Verify *verify, VerifyTarget *target, const VerifySuspect *suspect, const char *kind, List *columns, int64 rows)
 {
 	CatalogVerifyTable *result = &verify->work->result;
 	CatalogVerifyDifference difference = {
@@ -153,7 +154,7 @@ report(Verify *verify, VerifyTarget *target, const VerifySuspect *suspect, const
 		.table_id = result->table_id,
 		.kind = kind,
 		.columns = columns,
-		.rows = 1,
+		.rows = rows,
 	};
 
 	if (verify->work->listed >= VERIFY_DIFFERENCES_KEPT)
@@ -172,54 +173,68 @@ judge(Verify *verify, VerifyTarget *target, VerifySuspect *suspect, const MysqlR
 {
 	VerifyWork *work = verify->work;
 	CatalogVerifyTable *result = &work->result;
-	bool		found = verify_target_find(target, suspect->key);
+	int			nfound = verify_target_find(target, suspect->key);
+	bool		found = nfound > 0;
 	uint64		hash = row != NULL ? verify_source_row_hash(work, row) : 0;
 	bool		is_null;
 	TransactionId xmin = InvalidTransactionId;
+	uint64		target_hash = 0;
 	bool		same_version;
+	bool		has_version = found && target->sql == NULL;
 
 	if (row != NULL && suspect->from_scan)
 		suspect->is_settled = true;		/* it came to the source while the table was read */
 	else if (row != NULL && found)
-		suspect->is_settled = verify_target_is_equal(target);
+		suspect->is_settled = nfound == 1 && verify_target_is_equal(target);
 	else
 		suspect->is_settled = row == NULL && !found;
 	if (suspect->is_settled)
 		return;
 
-	if (found)
+	if (found && !has_version)
+		target_hash = verify_target_hash_slot_row(target);
+	if (has_version)
 		xmin = DatumGetTransactionId(slot_getsysattr(target->stored, MinTransactionIdAttributeNumber, &is_null));
 	same_version = suspect->target_known && work->is_sure && suspect->target_found == found &&
-		(!found || (suspect->target_xmin == xmin && ItemPointerEquals(&suspect->target_tid, &target->stored->tts_tid)));
-	if (same_version && (found || (suspect->source_known && suspect->source_hash == hash)))
+		suspect->target_hash == target_hash &&
+		(!has_version || (suspect->target_xmin == xmin && ItemPointerEquals(&suspect->target_tid, &target->stored->tts_tid)));
+	if (same_version && (has_version || (suspect->source_known && suspect->source_hash == hash)))
 		suspect->confirmed++;
 	else
 		suspect->confirmed = 0;
 	suspect->target_known = suspect->source_known = true;
 	suspect->target_found = found;
 	suspect->target_xmin = xmin;
-	if (found)
+	suspect->target_hash = target_hash;
+	if (has_version)
 		suspect->target_tid = target->stored->tts_tid;
 	suspect->source_hash = hash;
 	suspect->rounds++;
 
-	if (suspect->confirmed >= (found ? 1 : ABSENT_ROUNDS))
+	if (suspect->confirmed >= (has_version ? 1 : ABSENT_ROUNDS))
 	{
 		suspect->is_settled = true;
-		if (found && row != NULL)
+		if (nfound > 1)
+		{
+			int64		more = row != NULL ? nfound - 1 : nfound;
+
+			result->extra += more;
+			report(verify, target, suspect, "extra", NIL, more);
+		}
+		else if (found && row != NULL)
 		{
 			result->different++;
-			report(verify, target, suspect, "different", verify_target_differing(target));
+			report(verify, target, suspect, "different", verify_target_differing(target), 1);
 		}
 		else if (found)
 		{
 			result->extra++;
-			report(verify, target, suspect, "extra", NIL);
+			report(verify, target, suspect, "extra", NIL, 1);
 		}
 		else
 		{
 			result->missing++;
-			report(verify, target, suspect, "missing", NIL);
+			report(verify, target, suspect, "missing", NIL, 1);
 		}
 	}
 	else if (suspect->rounds >= ROUNDS_MAX)
@@ -229,14 +244,32 @@ judge(Verify *verify, VerifyTarget *target, VerifySuspect *suspect, const MysqlR
 	}
 }
 
+/* By SQL: fetch the rows of all suspects that were asked for. */
+static void
+fetch_suspects(const VerifyWork *work, VerifyTarget *target)
+{
+	Datum	  **keys = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(Datum *) * work->nsuspects);
+	int			n = 0;
+
+	for (int i = 0; i < work->nsuspects; i++)
+	{
+		if (work->suspects[i].was_asked)
+			keys[n++] = work->suspects[i].key;
+	}
+	verify_sql_fetch(target, keys, n);
+}
+
 /* Judge all suspects that were asked for in this round. */
 static void
 judge_all(Verify *verify, VerifyTarget *target)
 {
 	VerifyWork *work = verify->work;
 	MemoryContext row_cxt = AllocSetContextCreate(CurrentMemoryContext, "cdc verify row", ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(row_cxt);
+	MemoryContext old;
 
+	if (target->sql != NULL)
+		fetch_suspects(work, target);
+	old = MemoryContextSwitchTo(row_cxt);
 	for (int i = 0; i < work->nanswers; i++)
 	{
 		VerifyAnswer *answer = &work->answers[i];

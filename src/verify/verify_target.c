@@ -12,6 +12,7 @@
  *	  in jsonb.
  *
  *	  A row of a partitioned target is looked for in one leaf after the other.
+ *	  Targets that only SQL can read are in verify_sql.c.
  *
  *	  A target is open for one transaction; look-ups see what its active snapshot
  *	  sees. Rows are read below the executor, so rights are checked here.
@@ -132,7 +133,7 @@ refuse_kind(Relation rel)
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("table \"%s\" cannot be compared", RelationGetRelationName(rel)),
-			 errdetail("Only plain tables can be, and partitioned ones whose partitions are plain tables.")));
+			 errdetail("A table can be, a partitioned one, and, when the source table has a key, a foreign table or a view.")));
 }
 
 Relation
@@ -146,7 +147,8 @@ verify_target_open_relation(Verify *verify)
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("target table does not exist"),
 				 errdetail("It was dropped or made anew after the pipeline had started with it.")));
-	if (rel->rd_rel->relkind != RELKIND_RELATION && rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+	if (rel->rd_rel->relkind != RELKIND_RELATION && rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE &&
+		rel->rd_rel->relkind != RELKIND_FOREIGN_TABLE && rel->rd_rel->relkind != RELKIND_VIEW)
 		refuse_kind(rel);
 	check_rights(rel);
 	return rel;
@@ -215,12 +217,17 @@ verify_target_open(Verify *verify)
 	target->rel = verify_target_open_relation(verify);
 	target->table = schema_table_open(work->def, target->rel, &verify->types.policies, CurrentMemoryContext);
 	target->sum = schema_sum_begin(target->table);
-	if (work->nkey > 0)
+	if (work->nkey > 0 && verify_sql_is_needed(target->rel))
+		verify_sql_open(work, target);
+	else
 	{
-		target->index = open_key_index(target->rel);
-		prepare_key(target);
+		if (work->nkey > 0)
+		{
+			target->index = open_key_index(target->rel);
+			prepare_key(target);
+		}
+		open_leaves(target);
 	}
-	open_leaves(target);
 	target->values = palloc0(sizeof(Datum) * target->table->natts);
 	target->nulls = palloc0(sizeof(bool) * target->table->natts);
 	return target;
@@ -281,11 +288,13 @@ verify_target_show(VerifyTarget *target, VerifyLeaf *leaf)
 		target->slot = execute_attr_map_slot(leaf->map->attrMap, leaf->slot, target->converted);
 }
 
-bool
+int
 verify_target_find(VerifyTarget *target, const Datum *key)
 {
 	bool		found = false;
 
+	if (target->sql != NULL)
+		return verify_sql_find(target, key);
 	for (int i = 0; i < target->nkey; i++)
 		target->keys[i].sk_argument = key[i];
 
@@ -301,7 +310,7 @@ verify_target_find(VerifyTarget *target, const Datum *key)
 		if (found)
 			verify_target_show(target, leaf);
 	}
-	return found;
+	return found ? 1 : 0;
 }
 
 /* The key columns of the taken row, in index order, not copied. */
@@ -320,7 +329,7 @@ taken_key(const VerifyTarget *target, Datum *key)
 	}
 }
 
-bool
+int
 verify_target_find_taken(VerifyTarget *target)
 {
 	Datum		key[INDEX_MAX_KEYS];
@@ -400,6 +409,16 @@ hash_key(VerifyTarget *target, const Datum *values)
 
 		hash = hash_value(hash, TupleDescAttr(RelationGetDescr(target->rel), att), values[att]);
 	}
+	return hash;
+}
+
+uint64
+verify_target_hash_key(VerifyTarget *target, const Datum *key)
+{
+	uint64		hash = 0x636463;
+
+	for (int i = 0; i < target->nkey; i++)
+		hash = hash_value(hash, TupleDescAttr(RelationGetDescr(target->rel), target->key_attnums[i] - 1), key[i]);
 	return hash;
 }
 

@@ -38,7 +38,7 @@ is(verified(q{concat_ws(' ', method, rows_target, rows_read)}, 'part'), 'multise
 is($pipeline->verify_mode('sample', 'flat'), '', 'there is nothing to choose a sample from');
 is(verified('method', 'flat'), 'count', 'it is counted');
 
-# rows from 200 on are left alone; the others come and go, with the same values again and again
+# rows from 200 on are left alone; a few come and go, with the same values again and again
 my $seed = $ENV{CDC_SEED} // time();
 note("seed $seed");
 $source->{seed} = $seed;
@@ -46,14 +46,17 @@ sub write_on
 {
 	$source->start_writers(3, sub {
 		my ($dbh) = @_;
-		my $n = int(rand(200));
+		my $n = int(rand(8));
 		my ($table, $more) = @{ ([ 'flat', "'2024-01-01 00:00:00.5'" ], [ 'note', "$n / 7, '{\"n\": $n}'" ])[ rand 2 ] };
 		my $dice = rand();
 		$dbh->do($dice < 0.4 ? "insert into shop.$table values ($n, 'row $n', $more)" : $dice < 0.7 ? "delete from shop.$table where a = $n limit 1" : "update shop.$table set b = concat(b, 'x') where a = $n limit 1");
 	});
 }
 write_on();
-is($pipeline->verify('flat', 'note', 'part') =~ s/^\w+: 0 missing, 0 extra, 0 different, \d+ unsettled, done\n//mgr, '', 'under writers nothing is found');
+for my $round (1 .. 3)
+{
+	is($pipeline->verify('flat', 'note', 'part') =~ s/^\w+: 0 missing, 0 extra, 0 different, \d+ unsettled, done\n//mgr, '', "under writers nothing is found, round $round");
+}
 
 # ctid: exactly one of equal rows
 my $one = sub { my ($table, $where) = @_; return "ctid in (select ctid from shop.$table where $where limit 1)"; };
