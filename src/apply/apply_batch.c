@@ -150,6 +150,29 @@ find_row(ApplyBatch *batch, const Datum *key, bool expected)
 	return row;
 }
 
+ApplyBatchKey
+apply_batch_look(const ApplyTable *table)
+{
+	ApplyBatch *batch = table->batch;
+	HeapTarget *target = table->row->target;
+	TupleTableSlot *held;
+	Datum		key[INDEX_MAX_KEYS];
+	BatchEntry *entry;
+
+	heap_key_read(target, batch->info, target->search, key);
+	entry = batch_lookup(batch->by_key, key);
+	if (entry == NULL)
+		return APPLY_BATCH_UNKNOWN;
+	if (!entry->row->exists)
+		return APPLY_BATCH_GONE;
+	/* its tuple is freed when the key's next change is taken in, which this may be for */
+	held = MakeSingleTupleTableSlot(RelationGetDescr(target->rel), &TTSOpsHeapTuple);
+	ExecStoreHeapTuple(entry->row->tuple, held, false);
+	heap_own_row(held, heap_target_stored(target));
+	ExecDropSingleTupleTableSlot(held);
+	return APPLY_BATCH_ROW;
+}
+
 static void
 set_tuple(BatchRow *row, HeapTuple tuple)
 {

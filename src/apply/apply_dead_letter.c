@@ -9,7 +9,8 @@
  *	  null; a column that the image leaves out is left out. What has no text (binary
  *	  strings, geometries, vectors, text with NULs or bytes that are no characters,
  *	  and what could not be decoded at all) stands as {"hex": "..."}: the bytes of
- *	  the value, for the latter as they were in the log.
+ *	  the value, for the latter as they were in the log. A document that the log
+ *	  gives as differences stands as {"json_diff": "[...]"}: their JSON as text.
  *
  *	  The error keeps its message; the detail of a violated constraint would show
  *	  values of other rows too, and is left out as everywhere else.
@@ -26,6 +27,8 @@
 #include "utils/snapmgr.h"
 
 #include "apply/apply_private.h"
+#include "binlog/json_diff.h"
+#include "util/util_arena.h"
 
 static JsonbValue
 json_string(const char *data, Size len)
@@ -49,6 +52,29 @@ push_hex(JsonbParseState **state, const char *data, Size len)
 	len = Min(len, JENTRY_OFFLENMASK / 4);
 	hex = palloc(len * 2 + 1);
 	value = json_string(hex, hex_encode(data, len, hex));
+	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
+	pushJsonbValue(state, WJB_KEY, &key);
+	pushJsonbValue(state, WJB_VALUE, &value);
+	pushJsonbValue(state, WJB_END_OBJECT, NULL);
+}
+
+/* A document in parts: a member with one member {"json_diff": ...}, whose text is JSON, as its value. */
+static void
+push_diff(JsonbParseState **state, const CdcField *field)
+{
+	JsonbValue	key = json_string("json_diff", 9);
+	JsonbValue	value;
+	CdcError	err;
+	CdcBuf		text;
+
+	cdc_buf_init(&text, util_context_allocator(CurrentMemoryContext), JENTRY_OFFLENMASK / 2);
+	if (binlog_json_diff_to_text(field->data, field->len, &text, &err) != CDC_OK ||
+		!pg_verify_mbstr(PG_UTF8, text.data, (int) text.len, true))
+	{
+		push_hex(state, (const char *) field->data, field->len);
+		return;
+	}
+	value = json_string(text.data, text.len);
 	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
 	pushJsonbValue(state, WJB_KEY, &key);
 	pushJsonbValue(state, WJB_VALUE, &value);
@@ -118,8 +144,9 @@ image_to_jsonb(Apply *apply, const CdcChange *change, const CdcField *image)
 			continue;
 		key = json_string(column->name, strlen(column->name));
 		pushJsonbValue(&state, WJB_KEY, &key);
-		if (field->state == CDC_FIELD_PARTIAL ||
-			change->cell(column, field, &apply->arena, &cell, &err) != CDC_OK)
+		if (field->state == CDC_FIELD_PARTIAL)
+			push_diff(&state, field);
+		else if (change->cell(column, field, &apply->arena, &cell, &err) != CDC_OK)
 			push_hex(&state, (const char *) field->data, field->len);
 		else
 			push_cell(&state, column, &cell);

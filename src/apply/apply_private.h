@@ -275,7 +275,32 @@ extern bool apply_versioned_change(Apply *apply, const ApplyTable *table, CdcCha
 
 extern void apply_row(Apply *apply, ApplyTable *table, const CdcChange *change);
 
+/* ---- apply_image.c ---- */
+
+/* Fill a column of the new row that the image after does not give as a value; false: only the row that is there tells it. */
+extern bool apply_image_fill(Apply *apply, const ApplyTable *table, const CdcChange *change, int column);
+
+/* Throw for a change whose image after leaves something out that went another way. */
+extern void apply_image_check(const ApplyTable *table, const CdcChange *change);
+
+/* Fill all of these from the row that is there, whose key stands in target->search. */
+extern void apply_image_complete(Apply *apply, const ApplyTable *table, const CdcChange *change);
+
+/* Throw for a column that is not in an image and cannot be known. */
+extern void apply_image_throw_absent(const ApplyTable *table, int column);
+
 /* ---- apply_batch.c ---- */
+
+/* What a batch knows of a key. */
+typedef enum ApplyBatchKey
+{
+	APPLY_BATCH_UNKNOWN,		/* nothing: what the target has counts */
+	APPLY_BATCH_GONE,			/* no row has it */
+	APPLY_BATCH_ROW				/* a row has it */
+} ApplyBatchKey;
+
+/* Look for the key in target->search; a row is put into target->stored, in the memory of the caller. */
+extern ApplyBatchKey apply_batch_look(const ApplyTable *table);
 
 /* A batch for an open target of the lean tier; lives as long as that. */
 extern ApplyBatch *apply_batch_create(HeapTarget *target);

@@ -29,24 +29,6 @@
 #include "apply/apply_private.h"
 #include "chunk/chunk.h"
 
-/* Throw for a field that the event leaves out or gives as a difference. */
-static void
-throw_incomplete(const ApplyTable *table, int column, CdcFieldState state)
-{
-	if (state == CDC_FIELD_PARTIAL)
-		ereport(ERROR,
-				(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
-				 errmsg("row event of source table \"%s.%s\" has a partial value", table->schema, table->name),
-				 errdetail("Column \"%s\" is given as a difference to the value before.",
-						   table->def->columns[column].name),
-				 errhint("Run SET GLOBAL binlog_row_value_options = '' on the source and reconnect its clients. " APPLY_HINT_ANEW)));
-	ereport(ERROR,
-			(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
-			 errmsg("row event of source table \"%s.%s\" is not complete", table->schema, table->name),
-			 errdetail("Column \"%s\" is not in the row image.", table->def->columns[column].name),
-			 errhint("Run SET GLOBAL binlog_row_image = FULL on the source and reconnect its clients. " APPLY_HINT_ANEW)));
-}
-
 /* Cell of a declared column out of one of the change's images. */
 static void
 read_cell(Apply *apply, const ApplyTable *table, const CdcChange *change,
@@ -56,28 +38,45 @@ read_cell(Apply *apply, const ApplyTable *table, const CdcChange *change,
 	const CdcField *field = &image[from];
 	CdcError	err;
 
-	if (field->state == CDC_FIELD_ABSENT || field->state == CDC_FIELD_PARTIAL)
-		throw_incomplete(table, column, field->state);
+	if (field->state == CDC_FIELD_ABSENT)
+		apply_image_throw_absent(table, column);
 	if (change->cell(&change->table->columns[from], field, &apply->arena, cell, &err) != CDC_OK)
 		heap_row_bad_cell(&table->def->columns[column], &err);
 }
 
+/* How much of the row after a change the change tells. */
+typedef enum RowTold
+{
+	ROW_TOLD,					/* all of it */
+	ROW_FILLED,					/* the rest is known */
+	ROW_MISSING					/* the rest is in the row that is there */
+} RowTold;
+
 /* The row after the change -> target->slot. */
-static void
+static RowTold
 fill_new(Apply *apply, const ApplyTable *table, const CdcChange *change)
 {
 	HeapRow    *row = table->row;
+	RowTold		told = ROW_TOLD;
 
 	heap_target_clear(row->target->slot);
 	for (int i = 0; i < row->table->ncolumns; i++)
 	{
+		CdcFieldState state;
 		CdcCell		cell;
 
 		if (row->table->columns[i].attnum <= 0)
 			continue;
+		state = change->after[table->match[i]].state;
+		if (state == CDC_FIELD_ABSENT || state == CDC_FIELD_PARTIAL)
+		{
+			told = Max(told, apply_image_fill(apply, table, change, i) ? ROW_FILLED : ROW_MISSING);
+			continue;
+		}
 		read_cell(apply, table, change, change->after, i, &cell);
 		heap_row_set(row, i, &cell);
 	}
+	return told;
 }
 
 /* The whole row before the change -> target->search, where there is no key. */
@@ -185,12 +184,18 @@ write_change(Apply *apply, ApplyTable *table, CdcChangeOp op)
 void
 apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
 {
+	RowTold		told = ROW_TOLD;
+
 	if (change->op != CDC_DELETE)
-		fill_new(apply, table, change);
+		told = fill_new(apply, table, change);
 	if (change->op != CDC_INSERT && table->row->target->nkey == 0)
 		fill_old_row(apply, table, change);
 	else if (change->op != CDC_INSERT)
 		fill_old_key(apply, table, change);
+	if (told != ROW_TOLD)
+		apply_image_check(table, change);
+	if (told == ROW_MISSING)
+		apply_image_complete(apply, table, change);
 
 	if (table->batch != NULL)
 	{

@@ -64,8 +64,8 @@ damaged(CdcError *err)
 }
 
 /* A string in double quotes, escaped as MySQL does. */
-static void
-print_string(const uint8_t *data, size_t len, CdcBuf *out)
+void
+binlog_json_add_string(const uint8_t *data, size_t len, CdcBuf *out)
 {
 	size_t done = 0;
 
@@ -408,7 +408,7 @@ print_scalar(uint8_t type, CdcCursor *c, CdcBuf *out, CdcError *err)
 			data = cdc_cursor_bytes(c, bits);
 			if (c->failed)
 				return damaged(err);
-			print_string(data, (size_t) bits, out);
+			binlog_json_add_string(data, (size_t) bits, out);
 			break;
 		case JSON_OPAQUE:
 			return print_opaque(c, out, err);
@@ -467,7 +467,7 @@ print_container(uint8_t type, const uint8_t *data, size_t len, int depth, CdcBuf
 
 			if (keys.failed || offset > size || keylen > size - offset)
 				return damaged(err);
-			print_string(data + offset, (size_t) keylen, out);
+			binlog_json_add_string(data + offset, (size_t) keylen, out);
 			cdc_buf_add(out, ": ", 2);
 		}
 		value_type = cdc_cursor_u8(&values);

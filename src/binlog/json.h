@@ -21,4 +21,7 @@
 extern CdcStatus binlog_json_to_text(const uint8_t *data, size_t len, int max_depth, CdcBuf *out,
                                      CdcError *err);
 
+/* Append a string (UTF-8) in double quotes, escaped as MySQL does. */
+extern void binlog_json_add_string(const uint8_t *data, size_t len, CdcBuf *out);
+
 #endif /* CDC_BINLOG_JSON_H */

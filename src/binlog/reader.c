@@ -482,6 +482,7 @@ binlog_reader_next(BinlogReader *reader, BinlogEvent *event)
 			status = binlog_rows_next(&reader->rows, &event->u.row, &reader->error);
 			if (status == CDC_OK)
 			{
+				event->u.row.by_mariadb = reader->format.is_mariadb;
 				fill_common(reader, &reader->rows_header, BINLOG_ROW, event);
 				return CDC_OK;
 			}

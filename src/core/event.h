@@ -58,6 +58,7 @@ typedef struct CdcChange
 	const CdcField *after;		/* ncolumns fields; NULL for DELETE */
 	CdcFieldToCell cell;
 	uint32_t	bytes;			/* size of the row images on the wire */
+	bool		by_mariadb;		/* the two servers leave different things out of images */
 } CdcChange;
 
 typedef struct CdcStatement

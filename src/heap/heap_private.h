@@ -57,6 +57,9 @@ extern bool heap_trigger_fires(char tgenabled);
 /* Complete target->slot: on an insert with defaults, on an update with what "found" holds. */
 extern void heap_fill_rest(HeapTargetState *state, bool is_update);
 
+/* Find the row with search's key in a plain table, seen with a snapshot taken now, into "found", which holds its page. */
+extern bool heap_target_see(HeapTarget *target);
+
 /* Open a leaf of a partitioned target, with the rights that the parent has. */
 extern HeapTarget *heap_target_open_leaf(Oid relid, const HeapTarget *parent);
 

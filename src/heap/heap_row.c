@@ -159,7 +159,7 @@ bool
 heap_error_is_tables_own(int sqlstate)
 {
 	if (sqlstate == CDC_ERRCODE_TABLE_CHANGED || sqlstate == CDC_ERRCODE_UNSUPPORTED_EVENT ||
-		sqlstate == CDC_ERRCODE_NO_KEY)
+		sqlstate == CDC_ERRCODE_NO_KEY || sqlstate == CDC_ERRCODE_ROW_MISSING)
 		return true;
 	if (sqlstate == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE)
 		return true;

@@ -202,6 +202,24 @@ insert_statement(const HeapTarget *target)
 	return query.data;
 }
 
+/* A select list that gives a row of the target's type; what nobody can ask for is null. */
+static char *
+whole_row(const HeapTarget *target)
+{
+	TupleDesc	desc = RelationGetDescr(target->rel);
+	StringInfoData list;
+
+	initStringInfo(&list);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (TupleDescAttr(desc, i)->attisdropped)
+			appendStringInfo(&list, "%sNULL::integer", i > 0 ? ", " : "");
+		else
+			appendStringInfo(&list, "%st.%s", i > 0 ? ", " : "", column_name(target, i));
+	}
+	return list.data;
+}
+
 /* ---------------------------------------------------------------------------- execution */
 
 static void
@@ -273,29 +291,74 @@ heap_sql_end(HeapTarget *target, bool insert_only)
 	sql->gone = sql->rows = NULL;
 }
 
-bool
-heap_sql_exists(HeapTarget *target)
+/* Ask for the row with the key in target->search, between enter and leave. */
+static bool
+select_by_key(HeapTarget *target, const char *columns)
 {
-	HeapSql    *sql;
-	HeapRoleSwitch sw;
+	HeapSql    *sql = sql_of(target);
 	StringInfoData query;
-	bool		found;
-	int			level;
 
-	heap_sql_begin(target);
-	heap_sql_gone(target);
-	sql = sql_of(target);
-	level = enter(target, &sw);
 	initStringInfo(&query);
-	appendStringInfo(&query, "SELECT FROM %s t, " GONE " s WHERE ", target_name(target));
+	appendStringInfo(&query, "SELECT %s FROM %s t, " GONE " s WHERE ", columns, target_name(target));
 	append_same_key(&query, target);
 	register_store(sql, GONE, sql->gone, 1);
 	util_spi_run(query.data);
-	found = SPI_processed > 0;
-	leave(&sw, level);
+	return SPI_processed > 0;
+}
+
+/* Begin and end of what asks for one key. */
+static int
+enter_key(HeapTarget *target, HeapRoleSwitch *sw)
+{
+	heap_sql_begin(target);
+	heap_sql_gone(target);
+	return enter(target, sw);
+}
+
+static void
+leave_key(HeapTarget *target, HeapRoleSwitch *sw, int level)
+{
+	HeapSql    *sql = sql_of(target);
+
+	leave(sw, level);
 	tuplestore_end(sql->gone);
 	tuplestore_end(sql->rows);
 	sql->gone = sql->rows = NULL;
+}
+
+bool
+heap_sql_exists(HeapTarget *target)
+{
+	HeapRoleSwitch sw;
+	int			level = enter_key(target, &sw);
+	bool		found = select_by_key(target, "");
+
+	leave_key(target, &sw, level);
+	return found;
+}
+
+bool
+heap_sql_read(HeapTarget *target)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	TupleTableSlot *stored = heap_target_stored(target);
+	HeapRoleSwitch sw;
+	int			level = enter_key(target, &sw);
+	bool		found = select_by_key(target, whole_row(target));
+
+	if (found)
+	{
+		MemoryContext old = MemoryContextSwitchTo(caller);
+		TupleTableSlot *row = MakeSingleTupleTableSlot(RelationGetDescr(target->rel), &TTSOpsVirtual);
+
+		ExecClearTuple(row);
+		heap_deform_tuple(SPI_tuptable->vals[0], RelationGetDescr(target->rel), row->tts_values, row->tts_isnull);
+		ExecStoreVirtualTuple(row);
+		heap_own_row(row, stored);
+		ExecDropSingleTupleTableSlot(row);
+		MemoryContextSwitchTo(old);
+	}
+	leave_key(target, &sw, level);
 	return found;
 }
 

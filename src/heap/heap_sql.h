@@ -36,6 +36,9 @@ extern void heap_sql_put_tuple(HeapTarget *target, HeapTuple tuple);
 /* Write. insert_only: rows whose key is there already are left as they are. */
 extern void heap_sql_end(HeapTarget *target, bool insert_only);
 
+/* Read the row with the key in target->search into "stored", see heap_target_read. */
+extern bool heap_sql_read(HeapTarget *target);
+
 /* Is there a row with the key in target->search? Is there any row? */
 extern bool heap_sql_exists(HeapTarget *target);
 extern bool heap_sql_has_rows(HeapTarget *target);

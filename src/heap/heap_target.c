@@ -568,21 +568,12 @@ heap_target_find(HeapTarget *target)
 }
 
 bool
-heap_target_exists(HeapTarget *target)
+heap_target_see(HeapTarget *target)
 {
 	HeapTargetState *state = (HeapTargetState *) target;
 	IndexScanDesc scan;
 	bool		found;
 
-	if (target->tier == HEAP_TIER_SQL)
-		return heap_sql_exists(target);
-	if (state->partitions != NULL)
-	{
-		HeapTarget *leaf = heap_partition_of_slot(state, target->search);
-
-		heap_partition_convert_slot(state, target->search, leaf->search);
-		return heap_target_exists(leaf);
-	}
 	ExecClearTuple(target->found);
 	for (int i = 0; i < target->nkey; i++)
 	{
@@ -597,9 +588,28 @@ heap_target_exists(HeapTarget *target)
 	scan = cdc_index_beginscan(target->rel, state->index, GetActiveSnapshot(), target->nkey);
 	index_rescan(scan, state->keys, target->nkey, NULL, 0);
 	found = index_getnext_slot(scan, ForwardScanDirection, target->found);
-	ExecClearTuple(target->found);
 	index_endscan(scan);
 	PopActiveSnapshot();
+	return found;
+}
+
+bool
+heap_target_exists(HeapTarget *target)
+{
+	HeapTargetState *state = (HeapTargetState *) target;
+	bool		found;
+
+	if (target->tier == HEAP_TIER_SQL)
+		return heap_sql_exists(target);
+	if (state->partitions != NULL)
+	{
+		HeapTarget *leaf = heap_partition_of_slot(state, target->search);
+
+		heap_partition_convert_slot(state, target->search, leaf->search);
+		return heap_target_exists(leaf);
+	}
+	found = heap_target_see(target);
+	ExecClearTuple(target->found);
 	return found;
 }
 

@@ -54,6 +54,7 @@ typedef struct HeapTarget
 	TupleTableSlot *slot;		/* virtual: the caller fills values of the new row here */
 	TupleTableSlot *search;		/* virtual: the caller fills the key columns here */
 	TupleTableSlot *found;		/* row found by heap_target_find; NULL in a partitioned table, whose leaves have one each */
+	TupleTableSlot *stored;		/* virtual: what heap_target_read has read; NULL: nothing yet */
 	Oid			write_as;		/* role that rows are written as; InvalidOid: the current one */
 	bool	   *given;			/* per attribute: the caller fills it (heap_target_set_given); NULL: all */
 	void	   *key_bytes;		/* cache of chunk_key_bytes, in the EState's memory */
@@ -86,6 +87,17 @@ extern bool heap_target_find(HeapTarget *target);
 
 /* Is there a row with search's key, seen with a snapshot taken now? Locks nothing. */
 extern bool heap_target_exists(HeapTarget *target);
+
+/*
+ * Read the row with search's key, seen with a snapshot taken now, into "stored", in the memory of the caller; false when
+ * there is none. Locks nothing.
+ */
+extern bool heap_target_read(HeapTarget *target);
+
+/* The slot for that, made when first asked for; a value, and all of a row, in the memory of the caller. */
+extern TupleTableSlot *heap_target_stored(HeapTarget *target);
+extern Datum heap_own_value(Datum value, Form_pg_attribute att);
+extern void heap_own_row(TupleTableSlot *from, TupleTableSlot *to);
 
 /* Write slot; update and delete act on "found". What was written is visible to the next look-up. */
 extern void heap_target_insert(HeapTarget *target);

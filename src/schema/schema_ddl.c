@@ -96,8 +96,8 @@ is_clock(const char *text, int max_hour)
  * Value of b'101', 0b101, x'41' or 0x41 as a number; false when the text is
  * none of them or has more than 64 bits.
  */
-static bool
-bits_literal(const char *text, uint64 *value)
+bool
+schema_bits_literal(const char *text, uint64 *value)
 {
 	bool is_binary =
 	    *text == 'b' || *text == 'B' || (text[0] == '0' && (text[1] == 'b' || text[1] == 'B'));
@@ -245,7 +245,7 @@ integer_default(const CdcColumnDef *column, const SchemaTypeOptions *options, co
 	bool negative = *text == '-';
 	uint64 magnitude;
 
-	if (bits_literal(text, &bits))
+	if (schema_bits_literal(text, &bits))
 	{
 		snprintf(number, sizeof(number), UINT64_FORMAT, bits);
 		text = number;
@@ -271,7 +271,7 @@ text_default(const CdcColumnDef *column, const char *text)
 	uint64 bits;
 	char *server;
 
-	if (column->default_is_expr && bits_literal(text, &bits))
+	if (column->default_is_expr && schema_bits_literal(text, &bits))
 		return NULL;
 	if (!pg_verify_mbstr(PG_UTF8, text, (int) strlen(text), true))
 		return NULL;
@@ -290,7 +290,7 @@ bit_default(const CdcColumnDef *column, const char *text)
 	StringInfoData out;
 	uint64 bits;
 
-	if (!bits_literal(text, &bits))
+	if (!schema_bits_literal(text, &bits))
 	{
 		if (!is_number(text, false) || *text == '-' || strlen(text) > 19)
 			return NULL;

@@ -40,6 +40,9 @@ extern const char *schema_source_type(const CdcColumnDef *def);
 /* Default clause of a column ("DEFAULT 1"), palloc'd; NULL when there is none or it has no translation. */
 extern char *schema_default_clause(const CdcColumnDef *column, const SchemaTypeOptions *options);
 
+/* Value of b'101', 0b101, x'41' or 0x41 as a number; false when the text is none of them or too long. */
+extern bool schema_bits_literal(const char *text, uint64 *value);
+
 /* schema_policy.c: can the column's values become NULL by the policy for zero dates? */
 extern bool schema_zero_date_is_null(const CdcColumnDef *def, const SchemaPolicies *policies);
 

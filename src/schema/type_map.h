@@ -114,6 +114,13 @@ extern void schema_column_init(SchemaColumn *column, const CdcColumnDef *def,
 extern Datum schema_cell_to_datum(SchemaColumn *column, const CdcCell *cell, bool *isnull);
 
 /*
+ * What a row that was inserted without that column has in it, by the column's
+ * declared definition: its default, NULL, or the zero of its type. False when
+ * that cannot be known. The cell may point into the definition or the arena.
+ */
+extern bool schema_default_cell(const CdcColumnDef *column, CdcArena *arena, CdcCell *cell);
+
+/*
  * Text form of a cell (docs/types.md), for people: *len bytes, not always
  * terminated. Not for cells of kind TEXT, BYTES, BIT, GEOMETRY, VECTOR or NULL.
  */

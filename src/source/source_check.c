@@ -223,6 +223,35 @@ check_required(CheckState *state, const char *name, const char *wanted, const ch
 				  statement, problem);
 }
 
+/* Images that leave columns out are completed, but not everything can be. */
+static void
+check_row_image(CheckState *state)
+{
+	const char *image = variable_value(state, "binlog_row_image");
+	const char *options = variable_value(state, "binlog_row_value_options");
+	bool		is_full = image == NULL || pg_strcasecmp(image, "FULL") == 0;
+
+	if (is_full && image != NULL)
+		add_ok(state, "binlog_row_image", "The server's binlog_row_image is \"FULL\".");
+	else if (!is_full)
+		add_warning(state, "binlog_row_image",
+					psprintf("The server's binlog_row_image is \"%s\": what an image leaves out is taken from the target's row or the column's default. "
+							 "A row that the target does not have stops its table%s, and a copy reads rows that change meanwhile twice.",
+							 image,
+							 state->is_mariadb
+							 ? ", so do (with MINIMAL) REPLACE, INSERT ... ON DUPLICATE KEY UPDATE and VIRTUAL columns, and (with NOBLOB) a REPLACE that leaves out a blob is not told from an update"
+							 : ""),
+					"SET GLOBAL binlog_row_image = FULL;");
+	if (options == NULL)
+		return;
+	if (options[0] == '\0' || is_full)
+		add_ok(state, "binlog_row_value_options", psprintf("The server's binlog_row_value_options is \"%s\".", options));
+	else
+		add_warning(state, "binlog_row_value_options",
+					psprintf("The server's binlog_row_value_options is \"%s\": without full row images, differences of JSON documents are applied to what the target has.", options),
+					"SET GLOBAL binlog_row_value_options = '';");
+}
+
 static void
 check_binlog_settings(CheckState *state)
 {
@@ -230,10 +259,7 @@ check_binlog_settings(CheckState *state)
 				   "does not write row events");
 	check_required(state, "binlog_row_metadata", "FULL", "SET GLOBAL binlog_row_metadata = FULL;",
 				   "does not write full row metadata");
-	check_required(state, "binlog_row_image", "FULL", "SET GLOBAL binlog_row_image = FULL;",
-				   "does not write full row images");
-	check_required(state, "binlog_row_value_options", "", "SET GLOBAL binlog_row_value_options = '';",
-				   "writes partial JSON values");
+	check_row_image(state);
 }
 
 static void

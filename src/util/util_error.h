@@ -18,8 +18,9 @@
 #define CDC_ERRCODE_SOURCE_REPLACED		MAKE_SQLSTATE('Y','C','0','0','2')	/* another server answers at the address */
 #define CDC_ERRCODE_SOURCE_SETTING		MAKE_SQLSTATE('Y','C','0','0','3')	/* a setting or privilege of the source is missing */
 #define CDC_ERRCODE_TABLE_CHANGED		MAKE_SQLSTATE('Y','C','0','0','4')	/* the source table changed its shape, was dropped, ... */
-#define CDC_ERRCODE_UNSUPPORTED_EVENT	MAKE_SQLSTATE('Y','C','0','0','5')	/* XA, statement event, partial image, ... */
+#define CDC_ERRCODE_UNSUPPORTED_EVENT	MAKE_SQLSTATE('Y','C','0','0','5')	/* XA, statement event, ... */
 #define CDC_ERRCODE_NO_KEY				MAKE_SQLSTATE('Y','C','0','0','6')	/* table without a usable key */
+#define CDC_ERRCODE_ROW_MISSING			MAKE_SQLSTATE('Y','C','0','0','7')	/* a partial change of a row that the target lacks */
 
 typedef enum UtilErrorClass
 {

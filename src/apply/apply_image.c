@@ -1,0 +1,340 @@
+/*-------------------------------------------------------------------------
+ *
+ * apply_image.c
+ *	  Row images that do not tell the whole row, made whole.
+ *
+ * NOTES
+ *	  With binlog_row_image = MINIMAL, NOBLOB or FULL_NODUP, which every session
+ *	  may choose for itself, an image leaves columns out; with
+ *	  binlog_row_value_options = PARTIAL_JSON it gives a document as differences to
+ *	  the one before. So a change is completed before it is taken in, and all that
+ *	  comes after (batches, tiers, conflicts) knows whole rows only. Column by
+ *	  column, the first that is known:
+ *
+ *	  INSERT	what the column has in a row that is inserted without it: what the
+ *				server computes it logs, so it is the declared default
+ *				(schema_default.c).
+ *	  UPDATE	the column's value in the image before; else the one in the row that
+ *				is there: in the batch, or in the target. A difference is applied to
+ *				that value.
+ *
+ *	  An image that leaves a column out of a row without a key never does it for
+ *	  lack of change: both servers then log the whole row before.
+ *
+ *	  What cannot be known so is an error, which stops the table or makes a dead
+ *	  letter: a row that ought to be there and is not (nobody can tell its other
+ *	  columns), a default that information_schema does not print exactly, a
+ *	  column that the server computes and does not log (MariaDB's VIRTUAL ones),
+ *	  and an UPDATE of MariaDB's that may stand for REPLACE, see may_be_replace.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#include "apply/apply_private.h"
+#include "binlog/json_diff.h"
+
+#define HINT_FULL \
+	"Run SET GLOBAL binlog_row_image = FULL on the source and reconnect its clients. " APPLY_HINT_ANEW
+
+void
+apply_image_throw_absent(const ApplyTable *table, int column)
+{
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
+			 errmsg("row event of source table \"%s.%s\" is not complete", table->schema, table->name),
+			 errdetail("Column \"%s\" is not in the row image, and its value cannot be known.",
+					   table->def->columns[column].name),
+			 errhint(HINT_FULL)));
+}
+
+static void
+throw_missing(const ApplyTable *table, int column)
+{
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_ROW_MISSING),
+			 errmsg("a row of source table \"%s.%s\" is changed in part, and the target does not have it",
+					table->schema, table->name),
+			 errdetail("Column \"%s\" is not in the row image, so the row cannot be made from it. Somebody else wrote to the target, or a change of the row could not be applied before.",
+					   table->def->columns[column].name),
+			 errhint(APPLY_HINT_ANEW)));
+}
+
+static inline const CdcField *
+field_of(const ApplyTable *table, const CdcField *image, int column)
+{
+	return &image[table->match[column]];
+}
+
+static inline bool
+is_whole(const CdcField *field)
+{
+	return field->state == CDC_FIELD_VALUE || field->state == CDC_FIELD_NULL;
+}
+
+/* A difference of length 0 says that the document stayed as it was. */
+static inline bool
+is_unchanged(const CdcField *field)
+{
+	return field->state == CDC_FIELD_ABSENT || field->len == 0;
+}
+
+/* ---------------------------------------------------------------- inserted rows */
+
+static void
+fill_default(Apply *apply, const ApplyTable *table, int column)
+{
+	CdcCell		cell;
+
+	if (!schema_default_cell(&table->def->columns[column], &apply->arena, &cell))
+		apply_image_throw_absent(table, column);
+	heap_row_set(table->row, column, &cell);
+}
+
+/* --------------------------------------------------------------- documents in parts */
+
+static void
+set_document(Apply *apply, const ApplyTable *table, int column, const CdcField *diff,
+			 const char *text, size_t len)
+{
+	CdcCell		cell = {.kind = CDC_CELL_TEXT};
+	CdcError	err;
+	CdcBuf		out;
+
+	cdc_buf_init(&out, apply->arena.allocator, MaxAllocSize);
+	if (binlog_json_diff_apply(diff->data, diff->len, text, len, &apply->arena, &out, &err) != CDC_OK)
+		heap_row_bad_cell(&table->def->columns[column], &err);
+	cell.v.data = out.data;
+	cell.len = (uint32) out.len;
+	heap_row_set(table->row, column, &cell);
+	cdc_buf_free(&out);
+}
+
+/* The document is in the image before. */
+static void
+fill_from_document(Apply *apply, const ApplyTable *table, const CdcChange *change, int column,
+				   const CdcField *before, const CdcField *diff)
+{
+	CdcCell		cell;
+	CdcError	err;
+
+	if (change->cell(&change->table->columns[table->match[column]], before, &apply->arena, &cell, &err) != CDC_OK)
+		heap_row_bad_cell(&table->def->columns[column], &err);
+	if (cell.kind != CDC_CELL_TEXT)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+				 errmsg("could not read the value of column \"%s\"", table->def->columns[column].name),
+				 errdetail("It is a difference to a document that is not there.")));
+	set_document(apply, table, column, diff, cell.v.data, cell.len);
+}
+
+/* The document is in the target, as json, jsonb or text. */
+static void
+fill_from_stored(Apply *apply, const ApplyTable *table, int column, Datum stored, const CdcField *diff)
+{
+	const SchemaColumn *to = &table->row->table->columns[column];
+	Oid			output;
+	bool		is_varlena;
+	char	   *text;
+
+	getTypeOutputInfo(to->typid, &output, &is_varlena);
+	text = OidOutputFunctionCall(output, stored);	/* UTF-8: no pipeline is without */
+	set_document(apply, table, column, diff, text, strlen(text));
+}
+
+/* -------------------------------------------------------------------- updated rows */
+
+/* Has the image after a key, the same as before? */
+static bool
+repeats_key(const ApplyTable *table, const CdcChange *change)
+{
+	for (uint32 i = 0; i < table->def->ncolumns; i++)
+	{
+		const CdcField *before = field_of(table, change->before, i);
+		const CdcField *after = field_of(table, change->after, i);
+
+		if (table->def->columns[i].key_part != 0 &&
+			(!is_whole(before) || !is_whole(after) || before->len != after->len ||
+			 (before->len > 0 && memcmp(before->data, after->data, before->len) != 0)))
+			return false;
+	}
+	return table->def->nkey > 0;
+}
+
+/* Does binlog_row_image = NOBLOB leave out columns of that type? */
+static bool
+is_blob(CdcType type)
+{
+	return type == CDC_TYPE_TEXT || type == CDC_TYPE_BLOB || type == CDC_TYPE_JSON || type == CDC_TYPE_GEOMETRY ||
+		type == CDC_TYPE_VECTOR;
+}
+
+/*
+ * MariaDB logs a REPLACE that finds its row as an UPDATE whose image after has
+ * what the statement gave, although the columns that it did not give went back to
+ * their defaults: that UPDATE does not tell the row. (MySQL logs all columns
+ * then.) What tells it from others is the key, which is among what was given and
+ * did not change; it shares that with INSERT ... ON DUPLICATE KEY UPDATE. With
+ * NOBLOB the key is in every image, and a REPLACE that leaves out a document or
+ * text cannot be told from an update that did not change it: the server's own
+ * replicas keep the old one too.
+ */
+void
+apply_image_check(const ApplyTable *table, const CdcChange *change)
+{
+	if (!change->by_mariadb || change->op != CDC_UPDATE)
+		return;
+	for (uint32 i = 0; i < table->def->ncolumns; i++)
+	{
+		const CdcColumnDef *column = &table->def->columns[i];
+
+		if (field_of(table, change->after, i)->state != CDC_FIELD_ABSENT)
+			continue;
+		/* what MySQL computed anew it logs; MariaDB leaves out all VIRTUAL columns */
+		if (column->is_generated && table->row->table->columns[i].attnum > 0)
+			apply_image_throw_absent(table, i);
+		if (!column->is_generated && !is_blob(column->type) && repeats_key(table, change))
+			ereport(ERROR,
+					(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
+					 errmsg("row event of source table \"%s.%s\" may stand for a REPLACE that it does not tell",
+							table->schema, table->name),
+					 errdetail("MariaDB logs REPLACE and INSERT ... ON DUPLICATE KEY UPDATE alike, as updates, and leaves out the columns that REPLACE set to their defaults. Column \"%s\" is not in the row image.",
+							   column->name),
+					 errhint(HINT_FULL)));
+	}
+}
+
+/*
+ * Fill a column of the new row that the image after does not give as a value.
+ * False: only the row that is there tells it.
+ */
+bool
+apply_image_fill(Apply *apply, const ApplyTable *table, const CdcChange *change, int column)
+{
+	const CdcField *after = field_of(table, change->after, column);
+	const CdcField *before;
+	CdcCell		cell;
+	CdcError	err;
+
+	if (change->op == CDC_INSERT)
+	{
+		fill_default(apply, table, column);
+		return true;
+	}
+	before = field_of(table, change->before, column);
+	if (!is_whole(before))
+		return false;
+	if (!is_unchanged(after))
+	{
+		fill_from_document(apply, table, change, column, before, after);
+		return true;
+	}
+	if (change->cell(&change->table->columns[table->match[column]], before, &apply->arena, &cell, &err) != CDC_OK)
+		heap_row_bad_cell(&table->def->columns[column], &err);
+	heap_row_set(table->row, column, &cell);
+	return true;
+}
+
+/* Find the row before the change, by the key in target->search, into target->stored. */
+static bool
+find_stored(const ApplyTable *table)
+{
+	HeapTarget *target = table->row->target;
+
+	if (table->batch != NULL)
+	{
+		switch (apply_batch_look(table))
+		{
+			case APPLY_BATCH_ROW:
+				return true;
+			case APPLY_BATCH_GONE:
+				return false;
+			case APPLY_BATCH_UNKNOWN:
+				break;
+		}
+	}
+	return heap_target_read(target);
+}
+
+/* A column of the new row that the image leaves out, from the row that is there. */
+static void
+fill_missing(Apply *apply, const ApplyTable *table, const CdcChange *change, int column)
+{
+	HeapTarget *target = table->row->target;
+	TupleTableSlot *stored = target->stored;
+	const CdcField *after = field_of(table, change->after, column);
+	int			att = table->row->table->columns[column].attnum - 1;
+
+	if (is_unchanged(after))
+	{
+		target->slot->tts_isnull[att] = stored->tts_isnull[att];
+		target->slot->tts_values[att] = stored->tts_values[att];
+	}
+	else if (!stored->tts_isnull[att])
+		fill_from_stored(apply, table, column, stored->tts_values[att], after);
+	else
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_ROW_MISSING),
+				 errmsg("a document of source table \"%s.%s\" is changed in part, and the target does not have it",
+						table->schema, table->name),
+				 errdetail("Column \"%s\" is null in the target. Somebody else wrote to the target, or a policy put the null there.",
+						   table->def->columns[column].name),
+				 errhint("Run SET GLOBAL binlog_row_value_options = '' on the source and reconnect its clients. " APPLY_HINT_ANEW)));
+}
+
+/* What the row takes in memory beyond the change's own bytes. */
+static void
+account_for(Apply *apply, const TupleTableSlot *stored)
+{
+	TupleDesc	desc = stored->tts_tupleDescriptor;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (!stored->tts_isnull[i] && !att->attbyval && att->attlen == -1)
+			apply->unwritten_bytes += VARSIZE_ANY(DatumGetPointer(stored->tts_values[i]));
+	}
+}
+
+/*
+ * Complete the new row in target->slot with what apply_image_fill did not know.
+ * The key before the change stands in target->search. Throws when it cannot be.
+ */
+void
+apply_image_complete(Apply *apply, const ApplyTable *table, const CdcChange *change)
+{
+	HeapTarget *target = table->row->target;
+	int			missing = -1;
+
+	for (int i = 0; i < table->row->table->ncolumns && missing < 0; i++)
+	{
+		if (table->row->table->columns[i].attnum > 0 && !is_whole(field_of(table, change->after, i)) &&
+			!is_whole(field_of(table, change->before, i)))
+			missing = i;
+	}
+	Assert(missing >= 0);
+	if (target->nkey == 0)
+		apply_image_throw_absent(table, missing);
+	if (apply_table_is_copying(table))
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
+				 errmsg("row event of source table \"%s.%s\" is not complete, and the table is being copied", table->schema, table->name),
+				 errdetail("Column \"%s\" is not in the row image.", table->def->columns[missing].name),
+				 errhint(HINT_FULL)));
+	if (!find_stored(table))
+		throw_missing(table, missing);
+	if (table->batch != NULL)
+		account_for(apply, target->stored);
+	for (int i = 0; i < table->row->table->ncolumns; i++)
+	{
+		if (table->row->table->columns[i].attnum > 0 && !is_whole(field_of(table, change->after, i)) &&
+			!is_whole(field_of(table, change->before, i)))
+			fill_missing(apply, table, change, i);
+	}
+}
