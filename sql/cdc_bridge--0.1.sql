@@ -145,8 +145,27 @@ CREATE TABLE cdc_bridge.snapshot_deleted
 	key bytea NOT NULL,
 	CONSTRAINT snapshot_deleted_pkey PRIMARY KEY (pipeline_id, table_id, key)
 );
--- A key of one zero byte says that the stream has written to the table, an empty one that the stream notes written keys too.
+-- A key of one zero byte says that the stream has written to the table, one of two that it took defaults from the definition, an empty one that
+-- the stream notes written keys too.
 COMMENT ON TABLE cdc_bridge.snapshot_deleted IS 'what the stream notes for the copy of a table, above all the keys that it deleted; emptied when the table streams';
+
+CREATE TABLE cdc_bridge.snapshot_reread
+(
+	pipeline_id integer NOT NULL,
+	table_id integer NOT NULL,
+	key bytea NOT NULL,
+	-- How the source finds the row: a condition over its key.
+	condition text NOT NULL,
+	-- Has it been read again?
+	is_read boolean NOT NULL,
+	-- Before: the source transaction of the last change in part, where it starts and its GTID. After: where the log ended then.
+	file text,
+	"offset" bigint,
+	gtid text,
+	CONSTRAINT snapshot_reread_pkey PRIMARY KEY (pipeline_id, table_id, key)
+);
+CREATE INDEX snapshot_reread_state_idx ON cdc_bridge.snapshot_reread (pipeline_id, table_id, is_read);
+COMMENT ON TABLE cdc_bridge.snapshot_reread IS 'keys of which a copy has to read the row again, because the stream changed it in part before it was there; emptied when the table streams';
 
 CREATE TABLE cdc_bridge.prepared_transaction
 (

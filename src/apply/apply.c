@@ -111,7 +111,7 @@ forget_open(Apply *apply)
 
 		table->row = NULL;
 		table->batch = NULL;
-		table->any_deleted = false;
+		table->any_deleted = table->any_reread = table->noted_defaults = false;
 	}
 	list_free(apply->open_tables);
 	apply->open_tables = NIL;
@@ -613,6 +613,7 @@ apply_txn_begin(Apply *apply, const CdcPosition *start, const CdcGtid *gtid)
 	apply->txns_open++;
 	apply->txn_start = *start;
 	apply->txn_gtid = *gtid;
+	apply->txn_is_xa = false;
 	apply->txn_action = 0;
 	apply->txn_changes = 0;
 }

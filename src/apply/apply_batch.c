@@ -55,6 +55,7 @@
 typedef struct BatchRow
 {
 	HeapTuple	tuple;			/* row that has the key at the end; NULL: none, or already written */
+	CatalogReread *reread;		/* not NULL: a row has it, and the copy has to read it again; counts as none */
 	bool		expected;		/* a row had the key before, says the first change */
 	bool		exists;			/* a row has it at the end */
 	bool		is_complete;	/* tuple was given back by heap_lean_update */
@@ -136,6 +137,7 @@ find_row(ApplyBatch *batch, const Datum *key, bool expected)
 
 	row = palloc(offsetof(BatchRow, key) + sizeof(Datum) * batch->info->nparts);
 	row->tuple = NULL;
+	row->reread = NULL;
 	row->expected = expected;
 	row->exists = row->is_complete = false;
 	heap_key_copy(batch->info, key, row->key);
@@ -180,6 +182,33 @@ set_tuple(BatchRow *row, HeapTuple tuple)
 		heap_freetuple(row->tuple);
 	row->tuple = tuple;
 	row->exists = tuple != NULL;
+	row->reread = NULL;
+}
+
+void
+apply_batch_reread(ApplyTable *table, const CatalogReread *entry)
+{
+	ApplyBatch *batch = table->batch;
+	HeapTarget *target = table->row->target;
+	MemoryContext old = MemoryContextSwitchTo(batch->cxt);
+	CatalogReread *copy = palloc(sizeof(CatalogReread));
+	Datum		key[INDEX_MAX_KEYS];
+	BatchRow   *row;
+
+	*copy = *entry;
+	copy->condition = pstrdup(entry->condition);
+	copy->gtid = entry->gtid ? pstrdup(entry->gtid) : NULL;
+	if (!heap_row_same_key(table->row))
+	{
+		heap_key_read(target, batch->info, target->search, key);
+		row = find_row(batch, key, true);
+		set_tuple(row, NULL);
+	}
+	heap_key_read(target, batch->info, target->slot, key);
+	row = find_row(batch, key, true);
+	set_tuple(row, NULL);
+	row->reread = copy;
+	MemoryContextSwitchTo(old);
 }
 
 void
@@ -327,15 +356,7 @@ note_deleted(Apply *apply, ApplyTable *table)
 		if (row->exists && !table->any_deleted)
 			continue;
 		heap_key_search(target, row->key);
-		if (row->exists)
-			catalog_deleted_remove(apply->pipeline_id, table->table_id,
-								   chunk_key_bytes(target, target->search));
-		else
-		{
-			catalog_deleted_add(apply->pipeline_id, table->table_id,
-								chunk_key_bytes(target, target->search));
-			table->any_deleted = true;
-		}
+		apply_note_key(apply, table, chunk_key_bytes(target, target->search), row->exists, row->reread);
 		MemoryContextReset(row_cxt);
 	}
 	MemoryContextSwitchTo(old);

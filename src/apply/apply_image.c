@@ -35,6 +35,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 #include "apply/apply_private.h"
 #include "binlog/json_diff.h"
@@ -87,10 +88,25 @@ is_unchanged(const CdcField *field)
 /* ---------------------------------------------------------------- inserted rows */
 
 static void
-fill_default(Apply *apply, const ApplyTable *table, int column)
+fill_default(Apply *apply, ApplyTable *table, int column)
 {
 	CdcCell		cell;
 
+	if ((table->def->known & CDC_KNOWS_DEFAULTS) == 0)
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
+				 errmsg("row event of source table \"%s.%s\" is not complete", table->schema, table->name),
+				 errdetail("Column \"%s\" is not in the row image, and defaults of the table were altered since its definition was read.",
+						   table->def->columns[column].name),
+				 errhint(HINT_FULL)));
+	/* should the default be altered while the table is copied: which one this was cannot be told then */
+	if (apply_table_is_copying(table) && !table->noted_defaults)
+	{
+		PushActiveSnapshot(GetTransactionSnapshot());
+		catalog_deleted_note_defaults(apply->pipeline_id, table->table_id);
+		PopActiveSnapshot();
+		table->noted_defaults = true;
+	}
 	if (!schema_default_cell(&table->def->columns[column], &apply->arena, &cell))
 		apply_image_throw_absent(table, column);
 	heap_row_set(table->row, column, &cell);
@@ -214,7 +230,7 @@ apply_image_check(const ApplyTable *table, const CdcChange *change)
  * False: only the row that is there tells it.
  */
 bool
-apply_image_fill(Apply *apply, const ApplyTable *table, const CdcChange *change, int column)
+apply_image_fill(Apply *apply, ApplyTable *table, const CdcChange *change, int column)
 {
 	const CdcField *after = field_of(table, change->after, column);
 	const CdcField *before;
@@ -304,31 +320,36 @@ account_for(Apply *apply, const TupleTableSlot *stored)
 
 /*
  * Complete the new row in target->slot with what apply_image_fill did not know.
- * The key before the change stands in target->search. Throws when it cannot be.
+ * The key before the change stands in target->search. Throws when it cannot be;
+ * while the table is being copied that is no error, but false.
  */
-void
-apply_image_complete(Apply *apply, const ApplyTable *table, const CdcChange *change)
+bool
+apply_image_complete(Apply *apply, ApplyTable *table, const CdcChange *change)
 {
 	HeapTarget *target = table->row->target;
+	bool		copying = apply_table_is_copying(table);
+	bool		has_diff = false;
 	int			missing = -1;
 
-	for (int i = 0; i < table->row->table->ncolumns && missing < 0; i++)
+	for (int i = 0; i < table->row->table->ncolumns; i++)
 	{
-		if (table->row->table->columns[i].attnum > 0 && !is_whole(field_of(table, change->after, i)) &&
-			!is_whole(field_of(table, change->before, i)))
-			missing = i;
+		if (table->row->table->columns[i].attnum <= 0 || is_whole(field_of(table, change->after, i)) ||
+			is_whole(field_of(table, change->before, i)))
+			continue;
+		missing = i;
+		has_diff |= !is_unchanged(field_of(table, change->after, i));
 	}
 	Assert(missing >= 0);
 	if (target->nkey == 0)
 		apply_image_throw_absent(table, missing);
-	if (apply_table_is_copying(table))
-		ereport(ERROR,
-				(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
-				 errmsg("row event of source table \"%s.%s\" is not complete, and the table is being copied", table->schema, table->name),
-				 errdetail("Column \"%s\" is not in the row image.", table->def->columns[missing].name),
-				 errhint(HINT_FULL)));
 	if (!find_stored(table))
+	{
+		if (copying)
+			return false;
 		throw_missing(table, missing);
+	}
+	if (copying && has_diff && !apply_reread_is_exact(apply, table))
+		return false;
 	if (table->batch != NULL)
 		account_for(apply, target->stored);
 	for (int i = 0; i < table->row->table->ncolumns; i++)
@@ -337,4 +358,5 @@ apply_image_complete(Apply *apply, const ApplyTable *table, const CdcChange *cha
 			!is_whole(field_of(table, change->before, i)))
 			fill_missing(apply, table, change, i);
 	}
+	return true;
 }

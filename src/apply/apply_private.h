@@ -51,6 +51,8 @@ typedef struct ApplyTable
 	ApplyBatch *batch;			/* NULL: changes are written one by one */
 	uint32		debts;			/* number of the next one, see note_debt; it need not begin anew */
 	bool		any_deleted;	/* snapshot_deleted may have rows */
+	bool		any_reread;		/* snapshot_reread may have rows */
+	bool		noted_defaults; /* it is noted that a row was filled with defaults while the table is copied */
 
 	bool		lasting;		/* its engine has no transactions: the source's ROLLBACK leaves its rows */
 	bool		look_first;		/* an insert found a row once: batches look before they insert */
@@ -109,6 +111,7 @@ struct Apply
 	uint64		txn_no;
 	CdcPosition txn_start;
 	CdcGtid		txn_gtid;
+	bool		txn_is_xa;		/* it is an XA COMMIT */
 	int64		txn_action;		/* number of its current change */
 	int64		txn_changes;	/* changes of it that were applied */
 
@@ -275,21 +278,39 @@ extern bool apply_versioned_change(Apply *apply, const ApplyTable *table, CdcCha
 
 extern void apply_row(Apply *apply, ApplyTable *table, const CdcChange *change);
 
+/* Note what became of a key while chunks are open: a row has it, or none, or (entry) one that is to be read again. */
+extern void apply_note_key(Apply *apply, ApplyTable *table, bytea *key, bool exists, CatalogReread *entry);
+
 /* ---- apply_image.c ---- */
 
 /* Fill a column of the new row that the image after does not give as a value; false: only the row that is there tells it. */
-extern bool apply_image_fill(Apply *apply, const ApplyTable *table, const CdcChange *change, int column);
+extern bool apply_image_fill(Apply *apply, ApplyTable *table, const CdcChange *change, int column);
 
 /* Throw for a change whose image after leaves something out that went another way. */
 extern void apply_image_check(const ApplyTable *table, const CdcChange *change);
 
-/* Fill all of these from the row that is there, whose key stands in target->search. */
-extern void apply_image_complete(Apply *apply, const ApplyTable *table, const CdcChange *change);
+/*
+ * Fill all of these from the row that is there, whose key stands in target->search. False when the copy of the table has
+ * to read the row again.
+ */
+extern bool apply_image_complete(Apply *apply, ApplyTable *table, const CdcChange *change);
 
 /* Throw for a column that is not in an image and cannot be known. */
 extern void apply_image_throw_absent(const ApplyTable *table, int column);
 
+/* ---- apply_reread.c: while a table is being copied ---- */
+
+/* Does the row with search's key show nothing that the stream has not come to yet? */
+extern bool apply_reread_is_exact(Apply *apply, const ApplyTable *table);
+
+/* An entry for the row after the change, without its key, in CurrentMemoryContext; and write it down. */
+extern CatalogReread *apply_reread_make(Apply *apply, const ApplyTable *table, const CdcChange *change);
+extern void apply_reread_note(ApplyTable *table, CatalogReread *entry, bytea *key);
+
 /* ---- apply_batch.c ---- */
+
+/* The new row's key, in target->slot, has a row that is to be read again; the old one's, in target->search, has none. */
+extern void apply_batch_reread(ApplyTable *table, const CatalogReread *entry);
 
 /* What a batch knows of a key. */
 typedef enum ApplyBatchKey

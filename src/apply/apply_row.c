@@ -14,6 +14,9 @@
  *	  the row back; a key that the stream wrote leaves it. That holds too for a
  *	  key that the target never had, and for one that the same transaction made.
  *
+ *	  A change that tells only a part of a row that is not there yet makes the copy
+ *	  read it again (apply_reread.c).
+ *
  *	  Afterwards (STREAMING) the row that a change speaks of ought to be there or
  *	  not; if it is not so, somebody else wrote to the target. The change is
  *	  carried out all the same, and counted as a conflict.
@@ -54,7 +57,7 @@ typedef enum RowTold
 
 /* The row after the change -> target->slot. */
 static RowTold
-fill_new(Apply *apply, const ApplyTable *table, const CdcChange *change)
+fill_new(Apply *apply, ApplyTable *table, const CdcChange *change)
 {
 	HeapRow    *row = table->row;
 	RowTold		told = ROW_TOLD;
@@ -113,6 +116,25 @@ fill_old_key(Apply *apply, const ApplyTable *table, const CdcChange *change)
 	}
 }
 
+void
+apply_note_key(Apply *apply, ApplyTable *table, bytea *key, bool exists, CatalogReread *entry)
+{
+	if (exists)
+	{
+		catalog_deleted_remove(apply->pipeline_id, table->table_id, key);
+		/* one that was read again keeps its mark, see apply_reread.c */
+		if (table->any_reread)
+			catalog_reread_remove(apply->pipeline_id, table->table_id, key, true);
+		return;
+	}
+	catalog_deleted_add(apply->pipeline_id, table->table_id, key);
+	table->any_deleted = true;
+	if (entry != NULL)
+		apply_reread_note(table, entry, key);
+	else if (table->any_reread)
+		catalog_reread_remove(apply->pipeline_id, table->table_id, key, false);
+}
+
 /* Make the row of slot be there. expect_row: it should be there already. */
 static void
 put_row(Apply *apply, ApplyTable *table, bool expect_row)
@@ -130,13 +152,12 @@ put_row(Apply *apply, ApplyTable *table, bool expect_row)
 	if (!apply_table_is_copying(table))
 		table->delta.conflicts += found != expect_row;
 	else if (table->any_deleted)
-		catalog_deleted_remove(apply->pipeline_id, table->table_id,
-							   chunk_key_bytes(target, target->search));
+		apply_note_key(apply, table, chunk_key_bytes(target, target->search), true, NULL);
 }
 
-/* Make the row with search's key be gone. */
+/* Make the row with search's key be gone; entry: it is to be read again. */
 static void
-remove_row(Apply *apply, ApplyTable *table)
+remove_row(Apply *apply, ApplyTable *table, CatalogReread *entry)
 {
 	HeapTarget *target = table->row->target;
 	bool		found = heap_target_find(target);
@@ -147,11 +168,24 @@ remove_row(Apply *apply, ApplyTable *table)
 	if (!apply_table_is_copying(table))
 		table->delta.conflicts += !found;
 	else
+		apply_note_key(apply, table, chunk_key_bytes(target, target->search), false, entry);
+}
+
+/* The change tells only a part of its row, and the rest cannot be known here. */
+static void
+reread_row(Apply *apply, ApplyTable *table, const CdcChange *change)
+{
+	CatalogReread *entry = apply_reread_make(apply, table, change);
+
+	if (table->batch != NULL)
 	{
-		catalog_deleted_add(apply->pipeline_id, table->table_id,
-							chunk_key_bytes(target, target->search));
-		table->any_deleted = true;
+		apply_batch_reread(table, entry);
+		return;
 	}
+	if (!heap_row_same_key(table->row))
+		remove_row(apply, table, NULL);
+	heap_row_search_new(table->row);
+	remove_row(apply, table, entry);
 }
 
 /* Write one change at once. */
@@ -169,13 +203,13 @@ write_change(Apply *apply, ApplyTable *table, CdcChangeOp op)
 				put_row(apply, table, true);
 			else
 			{
-				remove_row(apply, table);
+				remove_row(apply, table, NULL);
 				put_row(apply, table, false);
 			}
 			break;
 
 		case CDC_DELETE:
-			remove_row(apply, table);
+			remove_row(apply, table, NULL);
 			break;
 	}
 }
@@ -194,8 +228,12 @@ apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
 		fill_old_key(apply, table, change);
 	if (told != ROW_TOLD)
 		apply_image_check(table, change);
-	if (told == ROW_MISSING)
-		apply_image_complete(apply, table, change);
+	if (told == ROW_MISSING && !apply_image_complete(apply, table, change))
+	{
+		reread_row(apply, table, change);
+		apply_table_count(apply, table, change->op);
+		return;
+	}
 
 	if (table->batch != NULL)
 	{

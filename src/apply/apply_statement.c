@@ -389,6 +389,44 @@ apply_statement_passed_over(Apply *apply, const CdcEvent *event)
 	return prepared != NULL && statement.kind == DDL_XA_COMMIT ? prepared->changes : 0;
 }
 
+/*
+ * A column's default is another one from here on, which matters to rows that are
+ * inserted without the column. The definition that we have may be older or newer than
+ * the statement. Newer only while the table is copied, because the copy reads it
+ * after that: rows that were filled by it before cannot be trusted then.
+ */
+static ApplyResult
+on_changed_default(Apply *apply, const DdlStatement *statement, const CdcPosition *at, const char *position)
+{
+	List	   *stops = NIL;
+	ListCell   *lc;
+
+	foreach(lc, named_tables(apply, statement, false))
+	{
+		ApplyTable *table = lfirst(lc);
+
+		if (table->def == NULL || (table->def->known & CDC_KNOWS_DEFAULTS) == 0 ||
+			apply_table_is_stopped(table, at) || apply_table_joins_later(table, at))
+			continue;
+		if (apply->open)
+			apply_commit(apply);
+		heap_transaction_begin();
+		MemoryContextSwitchTo(apply->change_cxt);
+		PushActiveSnapshot(GetTransactionSnapshot());
+		if (apply_table_is_copying(table) && catalog_deleted_used_defaults(apply->pipeline_id, table->table_id))
+			stops = lappend(stops, make_stop(table, statement, position));
+		else
+		{
+			table->def->known &= ~(uint32) CDC_KNOWS_DEFAULTS;
+			catalog_table_set_definition(apply->pipeline_id, table->table_id, schema_def_to_jsonb(table->def));
+		}
+		PopActiveSnapshot();
+		CommitTransactionCommand();
+		MemoryContextSwitchTo(apply->change_cxt);
+	}
+	return stops != NIL ? apply_stop(apply, stops, at) : APPLY_OK;
+}
+
 ApplyResult
 apply_statement(Apply *apply, const CdcEvent *event)
 {
@@ -401,8 +439,6 @@ apply_statement(Apply *apply, const CdcEvent *event)
 	char		position[CDC_POSITION_TEXT_MAX];
 
 	read_statement(apply, text, &statement);
-	if (is_of_no_consequence(&statement))
-		return APPLY_OK;
 
 	if (statement.kind == DDL_SAVEPOINT)
 	{
@@ -420,6 +456,8 @@ apply_statement(Apply *apply, const CdcEvent *event)
 	if (apply_write_batches(apply) == APPLY_REWIND)
 		return APPLY_REWIND;
 	cdc_position_format(at, position);
+	if (is_of_no_consequence(&statement))
+		return statement.changes_default ? on_changed_default(apply, &statement, at, position) : APPLY_OK;
 
 	if (statement.kind == DDL_XA_COMMIT || statement.kind == DDL_XA_ROLLBACK)
 		return finish_prepared(apply, event, &statement, position);

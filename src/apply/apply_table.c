@@ -338,6 +338,7 @@ apply_table_open(Apply *apply, ApplyTable *table)
 		/* every look-up from here on uses a snapshot taken after the lock */
 		catalog_lock_table(apply->pipeline_id, table->table_id, RowExclusiveLock);
 		table->any_deleted = catalog_deleted_any(apply->pipeline_id, table->table_id);
+		table->any_reread = table->any_deleted && catalog_reread_any(apply->pipeline_id, table->table_id);
 		/* from now on whoever writes a chunk looks each key up */
 		catalog_deleted_note_stream(apply->pipeline_id, table->table_id);
 	}

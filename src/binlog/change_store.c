@@ -7,8 +7,8 @@
  *	  record      kind u8, length of the body u32, body
  *	  'F' forget  no body: numbers of tables begin anew
  *	  'T' table   number u8, then the definition
- *	  'I' 'U' 'D' table's number u8, size on the wire u32, then the images that
- *	              the operation has, before first: for each column a state u8,
+ *	  'I' 'U' 'D' table's number u8, its highest bit set for a change of MariaDB's,
+ *	              size on the wire u32, then the images that the operation has, before first: for each column a state u8,
  *	              and for a value or a difference its length u32 and bytes
  *
  *	  Integers are little endian. A string is its length + 1 as u32 and its bytes,
@@ -35,6 +35,7 @@
 #include "core/utf8.h"
 
 #define HEADER_SIZE 5
+#define MARIADB_BIT 0x80
 #define RECORD_FORGET 'F'
 #define RECORD_TABLE 'T'
 #define RECORD_INSERT 'I'
@@ -196,7 +197,7 @@ binlog_change_write(BinlogChangeWriter *writer, const CdcChange *change, CdcBuf 
 	uint32_t number = number_of_table(writer, change->table, out);
 	size_t body = begin_record(out, kinds[change->op]);
 
-	put_uint(out, number, 1);
+	put_uint(out, number | (change->by_mariadb ? MARIADB_BIT : 0), 1);
 	put_uint(out, change->bytes, 4);
 	if (change->op != CDC_INSERT)
 		put_image(out, change->before, change->table->ncolumns);
@@ -439,6 +440,8 @@ read_change(BinlogChangeReader *reader, CdcChangeOp op, CdcCursor *c, CdcChange 
 {
 	uint32_t number = cdc_cursor_u8(c);
 
+	change->by_mariadb = (number & MARIADB_BIT) != 0;
+	number &= ~(uint32_t) MARIADB_BIT;
 	change->bytes = cdc_cursor_u32(c);
 	if (c->failed || number >= BINLOG_STORE_TABLES || reader->table[number] == NULL)
 		return damaged(reader, err, "a change without its table");

@@ -229,6 +229,9 @@ extern bool catalog_table_set_streaming(int32 pipeline_id, int32 table_id);
 extern bool catalog_table_set_stopped(int32 pipeline_id, int32 table_id, const CdcPosition *at,
 									  const UtilErrorInfo *error);
 
+/* Put another definition in the place of a table's; no-op when it has no state. */
+extern void catalog_table_set_definition(int32 pipeline_id, int32 table_id, Datum definition);
+
 /* A table leaves its pipeline; what belonged to it goes with catalog_table_forget, by the ingest worker. Call catalog_pipeline_ask_tables before. */
 extern void catalog_table_leave(int32 pipeline_id, int32 table_id);
 extern void catalog_table_forget(int32 pipeline_id, int32 table_id);
@@ -342,6 +345,36 @@ extern void catalog_deleted_keep_all(int32 pipeline_id, int32 table_id);
 
 /* What is noted of the two. */
 extern void catalog_deleted_notes(int32 pipeline_id, int32 table_id, bool *stream, bool *keep_all);
+
+/* The stream has filled columns of inserted rows with their defaults by the definition; no-op when noted. And whether it has. */
+extern void catalog_deleted_note_defaults(int32 pipeline_id, int32 table_id);
+extern bool catalog_deleted_used_defaults(int32 pipeline_id, int32 table_id);
+
+/* ---- snapshot_reread: keys of which a copy has to read the row again ---- */
+
+typedef struct CatalogReread
+{
+	int32		pipeline_id;
+	int32		table_id;
+	bytea	   *key;
+	char	   *condition;		/* finds the row at the source */
+	bool		is_read;		/* it has been read again, and written */
+	CdcPosition at;				/* before: start of the last change in part; after: end of the log when it was read */
+	char	   *gtid;			/* of that change; NULL or "": none */
+} CatalogReread;
+
+extern bool catalog_reread_any(int32 pipeline_id, int32 table_id);	/* is "find" worth calling? */
+extern CatalogReread *catalog_reread_find(int32 pipeline_id, int32 table_id, bytea *key);	/* NULL when there is none */
+extern void catalog_reread_put(const CatalogReread *entry);	/* in place of the one that is there */
+
+/* Remove it, or (unread_only) only when its row has not been read again; no-op when not there. */
+extern void catalog_reread_remove(int32 pipeline_id, int32 table_id, bytea *key, bool unread_only);
+
+/* Up to max that are still to be read, List of CatalogReread. */
+extern List *catalog_reread_list(int32 pipeline_id, int32 table_id, int max);
+
+/* Has every one been read, and the stream passed what was seen then? */
+extern bool catalog_reread_is_settled(int32 pipeline_id, int32 table_id, const CdcPosition *durable);
 
 /* ---- dead letters ---- */
 

@@ -9,7 +9,7 @@
  *
  *	  Keys are bytes to us. Whoever makes them keeps them short enough for an
  *	  index row (chunk_key_bytes: at most 1000 bytes) and begins none with a zero
- *	  byte. Two notes about the table as a whole stand among them, under keys that
+ *	  byte. Three notes about the table as a whole stand among them, under keys that
  *	  no row has. They stand here and not in table_state because the stream writes
  *	  them in the middle of its transaction, where the pipeline's state lock, which
  *	  is the last to be taken, is not to be had.
@@ -26,12 +26,21 @@
 
 #include "catalog/catalog_heap.h"
 
-/* The keys of the two notes. */
+/* The keys of the notes. */
 static const char note_stream[] = {0};
 static const char note_keep_all[] = {0};
+static const char note_defaults[] = {0, 0};
 
 #define NOTE_STREAM_LEN 1
 #define NOTE_KEEP_ALL_LEN 0
+#define NOTE_DEFAULTS_LEN 2
+
+/* Is it a note and no row's key? */
+static bool
+is_note(const bytea *key)
+{
+	return VARSIZE_ANY_EXHDR(key) == NOTE_KEEP_ALL_LEN || *VARDATA_ANY(key) == 0;
+}
 
 static bytea *
 note_key(const char *data, int len)
@@ -81,6 +90,18 @@ catalog_deleted_note_stream(int32 pipeline_id, int32 table_id)
 }
 
 void
+catalog_deleted_note_defaults(int32 pipeline_id, int32 table_id)
+{
+	catalog_deleted_add(pipeline_id, table_id, note_key(note_defaults, NOTE_DEFAULTS_LEN));
+}
+
+bool
+catalog_deleted_used_defaults(int32 pipeline_id, int32 table_id)
+{
+	return catalog_deleted_exists(pipeline_id, table_id, note_key(note_defaults, NOTE_DEFAULTS_LEN));
+}
+
+void
 catalog_deleted_keep_all(int32 pipeline_id, int32 table_id)
 {
 	catalog_deleted_add(pipeline_id, table_id, note_key(note_keep_all, NOTE_KEEP_ALL_LEN));
@@ -120,7 +141,7 @@ catalog_deleted_remove(int32 pipeline_id, int32 table_id, bytea *key)
 	catalog_scan_end(&scan);
 }
 
-/* Every row counts, except the note that the stream has written. */
+/* Every row counts, except the notes on what the stream has done. */
 bool
 catalog_deleted_any(int32 pipeline_id, int32 table_id)
 {
@@ -135,7 +156,7 @@ catalog_deleted_any(int32 pipeline_id, int32 table_id)
 		bytea	   *key = (bytea *) DatumGetPointer(catalog_get_varlena(tuple, RelationGetDescr(scan.rel),
 																		 Anum_snapshot_deleted_key));
 
-		found = VARSIZE_ANY_EXHDR(key) != NOTE_STREAM_LEN || *VARDATA_ANY(key) != note_stream[0];
+		found = VARSIZE_ANY_EXHDR(key) == NOTE_KEEP_ALL_LEN || !is_note(key);
 		pfree(key);
 	}
 	catalog_scan_end(&scan);
@@ -156,7 +177,7 @@ catalog_deleted_take(int32 pipeline_id, int32 table_id, int max)
 		bytea	   *key = (bytea *) DatumGetPointer(catalog_get_varlena(tuple, RelationGetDescr(scan.rel),
 																		 Anum_snapshot_deleted_key));
 
-		if (VARSIZE_ANY_EXHDR(key) <= NOTE_STREAM_LEN)
+		if (is_note(key))
 			continue;
 		catalog_tuple_delete(scan.rel, tuple);
 		result = lappend(result, key);

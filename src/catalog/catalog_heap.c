@@ -54,6 +54,7 @@ static const RelationName relation_names[CATALOG_RELATIONS] = {
 	[CATALOG_REL_TABLE_STATE] = {"table_state", "table_state_pkey"},
 	[CATALOG_REL_SNAPSHOT_CHUNK] = {"snapshot_chunk", "snapshot_chunk_pkey"},
 	[CATALOG_REL_SNAPSHOT_DELETED] = {"snapshot_deleted", "snapshot_deleted_pkey"},
+	[CATALOG_REL_SNAPSHOT_REREAD] = {"snapshot_reread", "snapshot_reread_pkey"},
 	[CATALOG_REL_PREPARED_TRANSACTION] = {"prepared_transaction", "prepared_transaction_pkey"},
 	[CATALOG_REL_PREPARED_CHANGE] = {"prepared_change", "prepared_change_pkey"},
 	[CATALOG_REL_DEAD_LETTER] = {"dead_letter", "dead_letter_pkey"},

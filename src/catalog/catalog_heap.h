@@ -33,6 +33,7 @@ typedef enum CatalogRelation
 	CATALOG_REL_TABLE_STATE,
 	CATALOG_REL_SNAPSHOT_CHUNK,
 	CATALOG_REL_SNAPSHOT_DELETED,
+	CATALOG_REL_SNAPSHOT_REREAD,
 	CATALOG_REL_PREPARED_TRANSACTION,
 	CATALOG_REL_PREPARED_CHANGE,
 	CATALOG_REL_DEAD_LETTER,
@@ -43,7 +44,7 @@ typedef enum CatalogRelation
 	CATALOG_REL_VERIFY_DIFFERENCE
 } CatalogRelation;
 
-#define CATALOG_RELATIONS 14
+#define CATALOG_RELATIONS 15
 
 /* Column numbers, as in the install script. */
 enum
@@ -152,6 +153,19 @@ enum
 	Anum_snapshot_deleted_table_id,
 	Anum_snapshot_deleted_key,
 	Natts_snapshot_deleted = Anum_snapshot_deleted_key
+};
+
+enum
+{
+	Anum_snapshot_reread_pipeline_id = 1,
+	Anum_snapshot_reread_table_id,
+	Anum_snapshot_reread_key,
+	Anum_snapshot_reread_condition,
+	Anum_snapshot_reread_is_read,
+	Anum_snapshot_reread_file,
+	Anum_snapshot_reread_offset,
+	Anum_snapshot_reread_gtid,
+	Natts_snapshot_reread = Anum_snapshot_reread_gtid
 };
 
 enum

@@ -319,6 +319,7 @@ catalog_pipeline_delete(const CatalogPipeline *pipeline)
 	catalog_delete_rows(CATALOG_REL_PREPARED_CHANGE, 1, &id);
 	catalog_delete_rows(CATALOG_REL_PREPARED_TRANSACTION, 1, &id);
 	catalog_delete_rows(CATALOG_REL_SNAPSHOT_DELETED, 1, &id);
+	catalog_delete_rows(CATALOG_REL_SNAPSHOT_REREAD, 1, &id);
 	catalog_delete_rows(CATALOG_REL_SNAPSHOT_CHUNK, 1, &id);
 	catalog_delete_rows(CATALOG_REL_TABLE_STATE, 1, &id);
 	catalog_delete_rows(CATALOG_REL_PIPELINE_TABLE, 1, &id);

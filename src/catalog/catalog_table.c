@@ -416,13 +416,14 @@ catalog_table_set_catchup(int32 pipeline_id, int32 table_id, int32 generation,
 	return is_due;
 }
 
-/* What only the snapshot needed: the ledger and the list of deleted keys. */
+/* What only the snapshot needed: the ledger and the lists of keys. */
 static void
 delete_snapshot_rows(int32 pipeline_id, int32 table_id)
 {
 	int32		keys[] = {pipeline_id, table_id};
 
 	catalog_delete_rows(CATALOG_REL_SNAPSHOT_DELETED, 2, keys);
+	catalog_delete_rows(CATALOG_REL_SNAPSHOT_REREAD, 2, keys);
 	catalog_delete_rows(CATALOG_REL_SNAPSHOT_CHUNK, 2, keys);
 }
 
@@ -487,6 +488,18 @@ catalog_table_set_stopped(int32 pipeline_id, int32 table_id, const CdcPosition *
 		note_complete(pipeline_id, table_id, false);
 	}
 	return is_due;
+}
+
+void
+catalog_table_set_definition(int32 pipeline_id, int32 table_id, Datum definition)
+{
+	StateUpdate update;
+	bool		found;
+
+	state_update_begin(&update, pipeline_id, table_id);
+	found = HeapTupleIsValid(update.tuple);
+	state_update_set(&update, Anum_table_state_definition, definition);
+	state_update_end(&update, found);
 }
 
 void

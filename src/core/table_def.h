@@ -115,7 +115,8 @@ typedef enum CdcTableKnown
 	CDC_KNOWS_NAMES = 1 << 2,
 	CDC_KNOWS_LABELS = 1 << 3,
 	CDC_KNOWS_KEY = 1 << 4,
-	CDC_KNOWS_DECLARED = 1 << 5	/* from information_schema: defaults, comments, ... */
+	CDC_KNOWS_DECLARED = 1 << 5,	/* from information_schema: defaults, comments, ... */
+	CDC_KNOWS_DEFAULTS = 1 << 6	/* no default was altered since */
 } CdcTableKnown;
 
 typedef struct CdcTableDef

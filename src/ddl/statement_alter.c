@@ -62,9 +62,12 @@ alteration_is_harmless(DdlParser *p)
 	(void) ddl_accept_word(p, "COLUMN");
 	ddl_accept_if_exists(p);
 	ddl_advance(p);					/* the column */
-	if (ddl_accept_word(p, "SET"))
-		return ddl_at_word(p, "DEFAULT");
-	return ddl_accept_word(p, "DROP") && ddl_at_word(p, "DEFAULT");
+	if (!ddl_accept_word(p, "SET") && !ddl_accept_word(p, "DROP"))
+		return false;
+	if (!ddl_at_word(p, "DEFAULT"))
+		return false;
+	p->out->changes_default = true;
+	return true;
 }
 
 /*

@@ -656,7 +656,7 @@ mysql_server_describe(MysqlSession *session, const MysqlServerInfo *info, const 
 	def->schema = pstrdup(schema);
 	def->name = pstrdup(name);
 	def->known = CDC_KNOWS_SIGN | CDC_KNOWS_CHARSET | CDC_KNOWS_NAMES | CDC_KNOWS_LABELS |
-		CDC_KNOWS_KEY | CDC_KNOWS_DECLARED;
+		CDC_KNOWS_KEY | CDC_KNOWS_DECLARED | CDC_KNOWS_DEFAULTS;
 	found = read_table(session, def);
 	readable = mysql_server_table_readable(session, schema, name, &why);
 	/* information_schema may leave out what it would have to wait for: a table just being altered */

@@ -116,6 +116,19 @@ want_snapshot_worker(Ingest *ingest)
 	shmem_wake_database(MyDatabaseId);
 }
 
+/* Has the first of them done all that was asked for? */
+static bool
+snapshot_worker_is_idle(const Ingest *ingest)
+{
+	ShmemPipeline *slot = ingest->worker->slot;
+	bool		idle;
+
+	LWLockAcquire(shmem->lock, LW_SHARED);
+	idle = slot->workers[SHMEM_SNAPSHOT].wishes_done == slot->snapshot_wishes;
+	LWLockRelease(shmem->lock);
+	return idle;
+}
+
 static void
 say_state(Ingest *ingest)
 {
@@ -201,10 +214,13 @@ hand_over(Ingest *ingest, TimestampTz now)
 	int			before = ingest->pending;
 	int			pending;
 	int			n;
+	bool		reread;
 
 	ingest->handed_over_at = now;
 	n = snapshot_hand_over(ingest->worker->pipeline_id,
-						   &apply_durable(ingest->apply)->position, &pending, &ingest->left_over);
+						   &apply_durable(ingest->apply)->position, &pending, &ingest->left_over, &reread);
+	if (reread && snapshot_worker_is_idle(ingest))
+		want_snapshot_worker(ingest);
 	if (n == 0 && pending == before)
 		return;
 

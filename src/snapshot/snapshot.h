@@ -119,11 +119,11 @@ extern void snapshot_destroy(SnapshotCopy *copy);
 
 /*
  * For the ingest worker, outside a transaction: every table in CATCHUP whose high
- * mark the durable position has passed becomes STREAMING; a new copy of a table is put in
+ * mark the durable position has passed becomes STREAMING, unless rows of it are still to be read again; a new copy of a table is put in
  * its place, if nobody uses it just then. Returns how many tables changed; *pending is the number of
- * tables still in SNAPSHOT or CATCHUP, *left_over that a stopped table still has a shadow.
+ * tables still in SNAPSHOT or CATCHUP, *left_over that a stopped table still has a shadow, *reread that rows are to be read again.
  */
-extern int	snapshot_hand_over(int32 pipeline_id, const CdcPosition *durable, int *pending, bool *left_over);
+extern int	snapshot_hand_over(int32 pipeline_id, const CdcPosition *durable, int *pending, bool *left_over, bool *reread);
 
 /* ---- snapshot_index.c: unique and secondary indexes of targets ---- */
 

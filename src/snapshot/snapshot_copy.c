@@ -146,7 +146,24 @@ snapshot_table_is_due(const SnapshotCopy *copy, const CopyTable *table)
 {
 	const CatalogTable *now = catalog_table_by_id(copy->pipeline_id, table->table_id);
 
-	return now != NULL && now->state == CATALOG_TABLE_SNAPSHOT && now->generation == table->generation;
+	return now != NULL && now->generation == table->generation &&
+		(now->state == CATALOG_TABLE_SNAPSHOT || (copy->rereading && now->state == CATALOG_TABLE_CATCHUP));
+}
+
+CopyTable *
+snapshot_make_table(const CatalogTable *from)
+{
+	CopyTable  *table = palloc0(sizeof(CopyTable));
+
+	table->cxt = CurrentMemoryContext;
+	table->table_id = from->table_id;
+	table->generation = from->generation;
+	table->target = from->target;
+	table->source_schema = from->source_schema;
+	table->source_table = from->source_table;
+	table->def = schema_def_from_jsonb(from->definition);
+	table->nkey = (int) table->def->nkey;
+	return table;
 }
 
 /* -------------------------------------------------------------- writing a page */
@@ -368,7 +385,7 @@ give_up(SnapshotCopy *copy)
 		copy->hooks.release(copy->hooks.arg);
 	if (copy->sent || copy->asking || copy->in_snapshot)
 		snapshot_close_session(copy);
-	copy->holding = copy->in_snapshot = false;
+	copy->holding = copy->in_snapshot = copy->rereading = false;
 	copy->at = NULL;
 	snapshot_chunk_free(copy->reading);
 	snapshot_page_free(copy->page);
@@ -510,10 +527,12 @@ static SnapshotProgress
 any_step(SnapshotCopy *copy)
 {
 	bool		joined;
+	bool		reread;
 
-	if (copy_step(copy) || allow_joined(copy, &joined) || snapshot_keyless_step(copy))
+	if (copy_step(copy) || allow_joined(copy, &joined) || snapshot_keyless_step(copy) ||
+		snapshot_reread_step(copy, &reread))
 		return SNAPSHOT_DID_SOMETHING;
-	return joined || snapshot_any_put_off(copy) ? SNAPSHOT_WAITS : SNAPSHOT_HAS_NOTHING;
+	return joined || reread || snapshot_any_put_off(copy) ? SNAPSHOT_WAITS : SNAPSHOT_HAS_NOTHING;
 }
 
 /* The table could not be had at the source, which may pass: it is tried again, and others go on meanwhile. */

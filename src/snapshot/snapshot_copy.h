@@ -97,6 +97,7 @@ struct SnapshotCopy
 	bool		asking;			/* the source is being asked */
 	List	   *put_offs;		/* tables that could not be had, see snapshot_put_off.c */
 	bool		in_snapshot;	/* a transaction is open on the session (a table without a key) */
+	bool		rereading;		/* rows are read again, maybe of a table in CATCHUP */
 	bool		holding;		/* the ingest worker holds still for us */
 	bool		writing;		/* rows are being written */
 	bool		unchecked;		/* without looking them up */
@@ -126,6 +127,15 @@ extern void snapshot_put_off(SnapshotCopy *copy, const CopyTable *table, const U
 extern bool snapshot_is_put_off(const SnapshotCopy *copy, int32 table_id);
 extern void snapshot_forget_put_off(SnapshotCopy *copy, int32 table_id);	/* it could be had, or is no longer to be */
 extern bool snapshot_any_put_off(SnapshotCopy *copy);	/* that is still to be copied */
+
+/* What the files of the copy know a table by, in CurrentMemoryContext; paging is not prepared. */
+extern CopyTable *snapshot_make_table(const CatalogTable *from);
+
+/*
+ * snapshot_reread.c: read rows again that the stream changed in part before they were there. False when that was not
+ * possible now; *waiting: there are some.
+ */
+extern bool snapshot_reread_step(SnapshotCopy *copy, bool *waiting);
 
 /* snapshot_plan.c */
 

@@ -9,7 +9,8 @@
  *	  at or behind the mark, every change that a chunk may have seen early is
  *	  applied, and nothing in snapshot_deleted is needed any more. Both facts are
  *	  committed in this order in the same log of PostgreSQL, so a crash keeps a
- *	  prefix of them. A table that was copied anew takes its place in the same moment.
+ *	  prefix of them. Rows that were read again have marks of their own, which have to be
+ *	  passed too (snapshot_reread.c). A table that was copied anew takes its place in the same moment.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -189,8 +190,15 @@ release_tables(List *tables)
 	return done;
 }
 
+/* Is there a row of the table to be read again? */
+static bool
+has_rereads(const CatalogTable *table)
+{
+	return catalog_reread_list(table->pipeline_id, table->table_id, 1) != NIL;
+}
+
 int
-snapshot_hand_over(int32 pipeline_id, const CdcPosition *durable, int *pending, bool *left_over)
+snapshot_hand_over(int32 pipeline_id, const CdcPosition *durable, int *pending, bool *left_over, bool *reread)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	MemoryContext cxt = AllocSetContextCreate(caller, "cdc hand-over", ALLOCSET_DEFAULT_SIZES);
@@ -202,7 +210,7 @@ snapshot_hand_over(int32 pipeline_id, const CdcPosition *durable, int *pending, 
 	int			ndropped;
 
 	*pending = 0;
-	*left_over = false;
+	*left_over = *reread = false;
 	heap_transaction_begin();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	MemoryContextSwitchTo(cxt);
@@ -220,7 +228,9 @@ snapshot_hand_over(int32 pipeline_id, const CdcPosition *durable, int *pending, 
 		if (table->state != CATALOG_TABLE_SNAPSHOT && table->state != CATALOG_TABLE_CATCHUP)
 			continue;
 		(*pending)++;
-		if (table->state != CATALOG_TABLE_CATCHUP || !mark_is_passed(table, durable))
+		*reread |= has_rereads(table);
+		if (table->state != CATALOG_TABLE_CATCHUP || !mark_is_passed(table, durable) ||
+			!catalog_reread_is_settled(pipeline_id, table->table_id, durable))
 			continue;
 		if (!OidIsValid(table->swap_into))
 			ready = lappend(ready, table);

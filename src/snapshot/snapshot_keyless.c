@@ -101,22 +101,6 @@ choose_table(SnapshotCopy *copy)
 	return chosen;
 }
 
-/* What the files of the copy know a table by. */
-static CopyTable *
-make_copy_table(const CatalogTable *from)
-{
-	CopyTable  *table = palloc0(sizeof(CopyTable));
-
-	table->cxt = CurrentMemoryContext;
-	table->table_id = from->table_id;
-	table->generation = from->generation;
-	table->target = from->target;
-	table->source_schema = from->source_schema;
-	table->source_table = from->source_table;
-	table->def = schema_def_from_jsonb(from->definition);
-	return table;
-}
-
 /*
  * Begin from nothing: what the stream brought since a former attempt's mark goes. While the stream holds
  * still. False when the table is no longer to be copied, or is in use just now.
@@ -489,7 +473,7 @@ snapshot_keyless_step(SnapshotCopy *copy)
 
 	if (from == NULL)
 		return false;
-	table = make_copy_table(from);
+	table = snapshot_make_table(from);
 	copy->planning = table;		/* an error gives the lock up */
 	copy->at = table;
 	snapshot_open_session(copy);

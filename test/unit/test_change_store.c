@@ -86,7 +86,7 @@ write_all(CdcBuf *out, CdcTableDef *tables, CdcColumnDef (*columns)[3], CdcField
 	{
 		for (int i = 0; i < TABLES; i++)
 		{
-			CdcChange change = {.op = (CdcChangeOp) (1 + n % 3), .table = &tables[i], .bytes = (uint32_t) n};
+			CdcChange change = {.op = (CdcChangeOp) (1 + n % 3), .table = &tables[i], .bytes = (uint32_t) n, .by_mariadb = n % 5 == 0};
 
 			tables[i] = make_table(columns[i], i);
 			if (change.op != CDC_INSERT)
@@ -135,7 +135,7 @@ test_round_trip(void)
 			free(copy);
 			while (binlog_change_reader_next(reader, &change, &err) == CDC_OK)
 			{
-				same = same && change.op == (CdcChangeOp) (1 + n % 3) && change.bytes == (uint32_t) n &&
+				same = same && change.op == (CdcChangeOp) (1 + n % 3) && change.bytes == (uint32_t) n && change.by_mariadb == (n % 5 == 0) &&
 				    same_table(&tables[n % TABLES], change.table) &&
 				    same_fields(change.op != CDC_INSERT ? before : NULL, change.before, 3) &&
 				    same_fields(change.op != CDC_DELETE ? after : NULL, change.after, 3);

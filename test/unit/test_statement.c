@@ -39,8 +39,9 @@ show(CdcBuf *out, const char *text, size_t len, uint64_t sql_mode)
 		cdc_buf_add_str(out, "no memory");
 	else
 	{
-		cdc_buf_printf(out, "%s%s%s%s%s%s", kind_names[statement.kind], statement.certain ? "" : " ?",
-					   statement.changes_shape ? " shape" : "", statement.is_temporary ? " temporary" : "",
+		cdc_buf_printf(out, "%s%s%s%s%s%s%s", kind_names[statement.kind], statement.certain ? "" : " ?",
+					   statement.changes_shape ? " shape" : "", statement.changes_default ? " default" : "",
+					   statement.is_temporary ? " temporary" : "",
 					   statement.if_not_exists ? " if-not-exists" : "", statement.or_replace ? " or-replace" : "");
 		if (statement.savepoint[0] != '\0')
 			cdc_buf_printf(out, " <%s>", statement.savepoint);
@@ -190,7 +191,7 @@ test_alter(void)
 	check("ALTER TABLE t RENAME AS u", "alter shape db.t db.u");
 	check("ALTER TABLE t ADD (x INT, y INT), RENAME = u", "alter shape db.t db.u");
 	check("ALTER TABLE t CHANGE a b INT FIRST, ENGINE=InnoDB, ALGORITHM=COPY, ALGORITHM=COPY", "alter shape db.t");
-	check("ALTER TABLE t ALTER COLUMN a SET DEFAULT 5, ALTER b DROP DEFAULT", "alter db.t");
+	check("ALTER TABLE t ALTER COLUMN a SET DEFAULT 5, ALTER b DROP DEFAULT", "alter default db.t");
 	check("ALTER TABLE t ALTER COLUMN a SET INVISIBLE", "alter shape db.t");
 	check("ALTER TABLE t ALTER INDEX i INVISIBLE, ALTER CHECK c NOT ENFORCED", "alter db.t");
 	check("ALTER TABLE t ORDER BY a, b DESC, c", "alter db.t");
