@@ -39,12 +39,19 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
+#include "utils/timestamp.h"
 
 #include "mysql/mysql_sum.h"
 #include "verify/verify_private.h"
 
-/* A chunk has at most so many bytes, by the source's estimate, so that one statement there does not take long. */
-#define CHUNK_MAX_BYTES (64 * 1024 * 1024)
+/*
+ * The first chunk has so many rows; later ones have twice as many while their
+ * sum takes little time there, and fewer when it takes long: the source is silent
+ * meanwhile, and rows may be large.
+ */
+#define CHUNK_FIRST_ROWS 1000
+#define SUM_SOON_MS 500
+#define SUM_LONG_MS 5000
 
 /* A chunk that differs is cut into so many parts, unless they would be smaller than that. */
 #define PARTS 16
@@ -104,6 +111,13 @@ method_of(VerifyWork *work, const VerifyTarget *target)
 }
 
 static void
+set_chunk_rows(VerifyWork *work, uint64 rows)
+{
+	work->sum_rows[VERIFY_LEVEL_CHUNK] = rows;
+	work->sum_rows[VERIFY_LEVEL_PART] = Max(rows / PARTS, PART_MIN_ROWS);
+}
+
+static void
 choose_method(Verify *verify)
 {
 	VerifyWork *work = verify->work;
@@ -127,9 +141,7 @@ choose_method(Verify *verify)
 	else
 	{
 		work->number = mysql_sum_expression(work->def, work->in_sum);
-		work->sum_rows[VERIFY_LEVEL_CHUNK] =
-			Max(Min(CHUNK_MAX_BYTES / Max(work->def->avg_row_length, 1), verify->max_rows), Min(verify->max_rows, 100));
-		work->sum_rows[VERIFY_LEVEL_PART] = Max(work->sum_rows[VERIFY_LEVEL_CHUNK] / PARTS, PART_MIN_ROWS);
+		set_chunk_rows(work, Min(verify->max_rows, CHUNK_FIRST_ROWS));
 	}
 	if (work->method == VERIFY_METHOD_SUMS)
 		work->extras.cxt = AllocSetContextCreate(work->cxt, "cdc verify extras", ALLOCSET_DEFAULT_SIZES);
@@ -188,6 +200,23 @@ go_down(VerifyWork *work, const ChunkKey *to, bool is_final, int64 rows)
 
 /* -------------------------------------------------------------- by sums */
 
+/* The source's sum up to a key, and how large the next chunk should be. */
+static void
+sum_source(Verify *verify, const ChunkKey *to, int64 *rows, uint64 *sum)
+{
+	VerifyWork *work = verify->work;
+	uint64		chunk_rows = work->sum_rows[VERIFY_LEVEL_CHUNK];
+	TimestampTz began = GetCurrentTimestamp();
+	long		took;
+
+	verify_source_sum(verify, to, rows, sum);
+	took = TimestampDifferenceMilliseconds(began, GetCurrentTimestamp());
+	if (took > SUM_LONG_MS)
+		set_chunk_rows(work, Max(chunk_rows / 4, 1));
+	else if (took < SUM_SOON_MS && work->level == VERIFY_LEVEL_CHUNK)
+		set_chunk_rows(work, Min(chunk_rows * 2, verify->max_rows));
+}
+
 static void
 compare_sums(Verify *verify)
 {
@@ -202,7 +231,7 @@ compare_sums(Verify *verify)
 	uint64		sum;
 	uint64		sum_here;
 
-	verify_source_sum(verify, to, &rows, &sum);
+	sum_source(verify, to, &rows, &sum);
 	if (!verify_begin_step(verify))
 		return;
 	target = verify_target_open(verify);
@@ -273,7 +302,7 @@ compare_sums_and_columns(Verify *verify)
 	uint64		sum_here;
 	bool		all;
 
-	verify_source_sum(verify, to, &rows, &sum);
+	sum_source(verify, to, &rows, &sum);
 	if (!verify_begin_step(verify))
 		return;
 	target = verify_target_open(verify);

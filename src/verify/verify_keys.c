@@ -42,6 +42,9 @@
 /* Hashes that verify_keys_only_target gives at most before it stops after a part; 8 MB. */
 #define GIVE_AT_MOST (1024 * 1024)
 
+/* The same of verify_keys_uneven, whose caller keeps more for each. */
+#define UNEVEN_AT_MOST (128 * 1024)
+
 /* Read from a file at a time. */
 #define READ_HASHES 1024
 
@@ -287,7 +290,7 @@ verify_keys_uneven(VerifyKeys *keys, MemoryContext cxt, uint64 **hashes, int *nh
 		spill(keys, VERIFY_SOURCE);
 		spill(keys, VERIFY_TARGET);
 		/* parts are numbered by the upper bits: all that is given is sorted */
-		for (; keys->next < PARTS && to.n < GIVE_AT_MOST; keys->next++)
+		for (; keys->next < PARTS && to.n < UNEVEN_AT_MOST; keys->next++)
 		{
 			give_uneven_part(keys, keys->next, &to);
 			close_part(keys, keys->next);

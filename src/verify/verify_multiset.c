@@ -8,8 +8,8 @@
  *	  it equally often. Nothing finds a row but reading the table, so the whole of
  *	  it is read each time, in one statement of the source and with one snapshot here.
  *
- *	  1. Where all columns print alike, both servers count the rows and add up a
- *		 number of each (mysql_sum.h). Equal: that was all.
+ *	  1. Where all columns print alike, and the table is not large, both servers count
+ *		 the rows and add up a number of each (mysql_sum.h). Equal: that was all.
  *	  2. All rows of both sides are read, the source's through the type map, and a
  *		 64-bit hash of each is kept (verify_keys.c). Hashes that are not equally often on
  *		 both sides are candidates; most are changes on their way.
@@ -34,6 +34,7 @@
 #include "access/xact.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
+#include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -42,6 +43,10 @@
 
 /* Text of rows that is turned into hashes in one transaction. */
 #define PAGE_BYTES (8 * 1024 * 1024)
+
+/* Larger tables are not added up in one statement. */
+#define SUM_MAX_BLOCKS (256 * 1024 * 1024 / BLCKSZ)
+#define SUM_MAX_ROWS 5000000
 
 /* Rounds in a row with the same counts that make a difference; rounds after which a candidate is unsettled. */
 #define ROUNDS 5
@@ -88,6 +93,17 @@ struct VerifyMultiset
 
 /* ------------------------------------------------------------------------- begin */
 
+/* Will the source have added up the table soon? Meanwhile it is silent, for which there is a limit. */
+static bool
+is_small(const VerifyWork *work, const VerifyTarget *target)
+{
+	uint64		blocks = 0;
+
+	for (int i = 0; i < target->nleaves; i++)
+		blocks += RelationGetNumberOfBlocks(target->leaves[i].rel);
+	return blocks <= SUM_MAX_BLOCKS && work->def->row_estimate <= SUM_MAX_ROWS;
+}
+
 static void
 begin(Verify *verify)
 {
@@ -110,7 +126,7 @@ begin(Verify *verify)
 		work->in_sum[i] = schema_sum_has(target->sum, i);
 		all_summed = all_summed && (work->in_sum[i] || target->table->columns[i].attnum <= 0);
 	}
-	multiset->by_sum = all_summed && target->table->ncolumns > 0;
+	multiset->by_sum = all_summed && target->table->ncolumns > 0 && is_small(work, target);
 	if (multiset->by_sum)
 		work->number = mysql_sum_expression(work->def, work->in_sum);
 	multiset->step = multiset->by_sum ? MULTISET_SUM : MULTISET_READ;
