@@ -156,11 +156,10 @@ check_server(void *arg)
 								psprintf("The owner may use server \"%s\" and has a user mapping.", c->pipeline->source), NULL));
 }
 
-/* CdcSourceWant: the tables that the pipeline has, else all that its patterns name. */
+/* Is a table of the source one of the pipeline's? */
 static bool
-want_table(void *arg, const char *schema, const char *name)
+is_mirrored(const CheckPipeline *c, const char *schema, const char *name)
 {
-	const CheckPipeline *c = arg;
 	ListCell   *lc;
 
 	foreach(lc, c->tables)
@@ -171,6 +170,18 @@ want_table(void *arg, const char *schema, const char *name)
 			strcmp(pg_any_to_server(name, (int) strlen(name), PG_UTF8), table->source_table) == 0)
 			return true;
 	}
+	return false;
+}
+
+/* CdcSourceWant: the tables that the pipeline has, else all that its patterns name. */
+static bool
+want_table(void *arg, const char *schema, const char *name)
+{
+	const CheckPipeline *c = arg;
+	ListCell   *lc;
+
+	if (is_mirrored(c, schema, name))
+		return true;
 	foreach(lc, c->tables == NIL ? c->pipeline->tables : NIL)
 	{
 		if (mysql_pattern_match(lfirst(lc), schema, name))
@@ -191,6 +202,49 @@ check_position(void *arg)
 	return source_choose_check(mysql_endpoint_load(c->serverid, c->pipeline->owner), c->pipeline, position);
 }
 
+/* Names of new tables that are told one by one. */
+#define NEW_TABLES_TOLD 10
+
+/* A step: does the source have tables that fit the patterns and are not mirrored? They do not join by themselves. */
+static List *
+check_new_tables(void *arg)
+{
+	CheckPipeline *c = arg;
+	MysqlSession *session;
+	StringInfoData names;
+	const char *first = NULL;
+	int			count = 0;
+	ListCell   *lc;
+
+	if (c->tables == NIL)
+		return NIL;
+	session = mysql_session_open(mysql_endpoint_load(c->serverid, c->pipeline->owner));
+	initStringInfo(&names);
+	foreach(lc, mysql_server_list_tables(session, c->pipeline->tables))
+	{
+		const CdcTableDef *table = lfirst(lc);
+		char	   *name;
+
+		if (is_mirrored(c, table->schema, table->name))
+			continue;
+		name = psprintf("%s.%s", pg_any_to_server(table->schema, (int) strlen(table->schema), PG_UTF8),
+						pg_any_to_server(table->name, (int) strlen(table->name), PG_UTF8));
+		if (++count <= NEW_TABLES_TOLD)
+			appendStringInfo(&names, "%s\"%s\"", count > 1 ? ", " : "", name);
+		if (first == NULL)
+			first = name;
+	}
+	mysql_session_close(session);
+	if (count == 0)
+		return list_make1(make_line("new tables", "ok", "Every table of the source that fits the patterns is mirrored.", NULL));
+	return list_make1(make_line("new tables", "warning",
+								psprintf("The source has %d tables that fit the patterns and are not mirrored: %s%s.",
+										 count, names.data, count > NEW_TABLES_TOLD ? ", ..." : ""),
+								psprintf("To let them join: SELECT cdc_add_table(%s, %s), which matches the whole list again; to leave one out: SELECT cdc_remove_table(%s, %s).",
+										 quote_literal_cstr(c->pipeline->name), quote_literal_cstr(first),
+										 quote_literal_cstr(c->pipeline->name), quote_literal_cstr(first))));
+}
+
 static void
 check_source(CheckPipeline *c)
 {
@@ -207,6 +261,7 @@ check_source(CheckPipeline *c)
 	ask.serverid = c->serverid;
 	put_lines(c, api_check_try("connection", api_check_ask_source, &ask));
 	put_lines(c, api_check_try("position", check_position, c));
+	put_lines(c, api_check_try("new tables", check_new_tables, c));
 }
 
 /* ---- tables ---- */

@@ -25,6 +25,7 @@
 
 #include "apply/apply_private.h"
 #include "ddl/statement.h"
+#include "mysql/mysql_server.h"
 #include "util/util_arena.h"
 #include "util/util_gtid.h"
 
@@ -427,6 +428,58 @@ on_changed_default(Apply *apply, const DdlStatement *statement, const CdcPositio
 	return stops != NIL ? apply_stop(apply, stops, at) : APPLY_OK;
 }
 
+/* Is a table of the statement one that is there only since then? */
+static bool
+is_new_name(const DdlStatement *statement, uint32 i)
+{
+	switch (statement->kind)
+	{
+		case DDL_CREATE_TABLE:
+			return i == 0;
+		case DDL_ALTER_TABLE:	/* the others are what RENAME TO, or a partition, becomes */
+			return i > 0;
+		case DDL_RENAME_TABLE:	/* old, new, old, new, ... */
+			return i % 2 == 1;
+		default:
+			return false;
+	}
+}
+
+/*
+ * A table is made, or gets another name, that fits the pipeline's patterns and is none of its tables. It does not join
+ * by itself; but that must not pass in silence.
+ */
+static void
+tell_new_tables(Apply *apply, const DdlStatement *statement, const char *position)
+{
+	CatalogPipeline *pipeline = NULL;
+
+	for (uint32 i = 0; i < statement->ntables && statement->certain && !statement->is_temporary; i++)
+	{
+		const char *schema = statement->tables[i].schema;
+		const char *name = statement->tables[i].name;
+
+		if (!is_new_name(statement, i) || mysql_schema_is_system(schema) ||
+			apply_table_find_named(apply, schema, name) != NIL)
+			continue;
+		if (pipeline == NULL)
+		{
+			apply_begin(apply);
+			PushActiveSnapshot(GetTransactionSnapshot());
+			pipeline = catalog_pipeline_by_id(apply->pipeline_id);
+			PopActiveSnapshot();
+		}
+		if (pipeline == NULL || !mysql_patterns_match(pipeline->tables, schema, name, NULL))
+			continue;
+		ereport(LOG,
+				(errmsg("source table \"%s.%s\" fits the patterns of pipeline \"%s\" and is not mirrored",
+						schema, name, apply->pipeline_name),
+				 errdetail("It is new there, or has a new name, by %s at %s. Tables do not join by themselves.",
+						   statement->verb, position),
+				 errhint("Let it join with cdc_add_table(), or leave it out with cdc_remove_table().")));
+	}
+}
+
 ApplyResult
 apply_statement(Apply *apply, const CdcEvent *event)
 {
@@ -456,6 +509,7 @@ apply_statement(Apply *apply, const CdcEvent *event)
 	if (apply_write_batches(apply) == APPLY_REWIND)
 		return APPLY_REWIND;
 	cdc_position_format(at, position);
+	tell_new_tables(apply, &statement, position);
 	if (is_of_no_consequence(&statement))
 		return statement.changes_default ? on_changed_default(apply, &statement, at, position) : APPLY_OK;
 

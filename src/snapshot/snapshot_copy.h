@@ -170,4 +170,7 @@ extern void snapshot_page_free(CopyPage *page);
 /* The source refused a query about a table: throw a better error when the table has changed. */
 extern void snapshot_explain_refusal(SnapshotCopy *copy, const CopyTable *table);
 
+/* All chunks were read: throws when the table is another one than in the beginning. */
+extern void snapshot_check_unchanged(SnapshotCopy *copy, const CopyTable *table);
+
 #endif							/* CDC_SNAPSHOT_COPY_H */

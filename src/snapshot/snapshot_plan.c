@@ -546,6 +546,7 @@ snapshot_plan_finish(SnapshotCopy *copy, CopyTable *table)
 		Assert(!copy->sent);
 		snapshot_open_session(copy);
 		copy->asking = true;
+		snapshot_check_unchanged(copy, table);
 		mysql_server_log_position(copy->session, copy->info, &mark);
 		copy->asking = false;
 

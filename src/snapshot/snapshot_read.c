@@ -165,7 +165,10 @@ read_page(SnapshotCopy *copy)
 	return page;
 }
 
-/* Does the source table still look as it did? NULL when it does, else what changed. */
+/*
+ * Does the source table still look as it did, in all that decides how its rows are read? NULL when it does, else what
+ * changed.
+ */
 static char *
 what_changed(SnapshotCopy *copy, const CopyTable *table)
 {
@@ -182,11 +185,22 @@ what_changed(SnapshotCopy *copy, const CopyTable *table)
 
 		if (strcmp(a->name, b->name) != 0)
 			return psprintf("Column %u was \"%s\" and is \"%s\" now.", i + 1, a->name, b->name);
-		if (a->type != b->type || a->key_part != b->key_part ||
+		if (a->type != b->type || a->key_part != b->key_part || a->collation != b->collation ||
 			strcmp(a->type_text ? a->type_text : "", b->type_text ? b->type_text : "") != 0)
 			return psprintf("The definition of column \"%s\" changed.", a->name);
 	}
 	return NULL;
+}
+
+static void
+throw_changed(const CopyTable *table, const char *why)
+{
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_TABLE_CHANGED),
+			 errmsg("source table \"%s.%s\" changed while it was copied",
+					table->source_schema, table->source_table),
+			 errdetail("%s", why),
+			 errhint("Make the target fit with ALTER TABLE, or drop it, then use cdc_resync_table() to copy the table anew.")));
 }
 
 /* Throws when it is the table's own error. */
@@ -206,11 +220,21 @@ snapshot_explain_refusal(SnapshotCopy *copy, const CopyTable *table)
 			why = NULL;
 	}
 	if (why != NULL)
-		ereport(ERROR,
-				(errcode(CDC_ERRCODE_TABLE_CHANGED),
-				 errmsg("source table \"%s.%s\" changed while it was copied",
-						table->source_schema, table->source_table),
-				 errdetail("%s", why)));
+		throw_changed(table, why);
+}
+
+/*
+ * After the last chunk was read: throws when the table is another one than in the beginning. A change that the source
+ * logged stops the table when it comes in the stream; one that was kept out of the log would not, and chunks that were
+ * read after it would have been read by the wrong definition.
+ */
+void
+snapshot_check_unchanged(SnapshotCopy *copy, const CopyTable *table)
+{
+	char	   *why = what_changed(copy, table);
+
+	if (why != NULL)
+		throw_changed(table, why);
 }
 
 CopyPage *
