@@ -148,21 +148,22 @@ is_off(const char *value)
 
 /*
  * Run a statement that the server may refuse for lack of privileges; false when
- * it did. No subtransaction is needed: nothing but the session is touched.
+ * it did. first_fields, when not NULL, gets the first field of each row, as a List of char *.
+ * No subtransaction is needed: nothing but the session is touched.
  */
 static bool
-try_statement(CheckState *state, const char *sql, int *nrows)
+try_statement(CheckState *state, const char *sql, List **first_fields)
 {
 	MemoryContext cxt = CurrentMemoryContext;
 	volatile bool done = true;
-	volatile int count = 0;
+	List	   *volatile fields = NIL;
 	MysqlRow	row;
 
 	PG_TRY();
 	{
 		mysql_session_query(state->session, sql);
 		while (mysql_session_fetch(state->session, &row))
-			count++;
+			fields = lappend(fields, pstrdup(row.nfields > 0 && row.values[0] != NULL ? row.values[0] : ""));
 	}
 	PG_CATCH();
 	{
@@ -173,8 +174,8 @@ try_statement(CheckState *state, const char *sql, int *nrows)
 		done = false;
 	}
 	PG_END_TRY();
-	if (nrows)
-		*nrows = count;
+	if (first_fields != NULL)
+		*first_fields = fields;
 	return done;
 }
 
@@ -292,6 +293,26 @@ check_gtids(CheckState *state)
 	}
 }
 
+/*
+ * Has a replica that shows itself to the server the number that we would come with? MariaDB would throw one of the two out
+ * whenever the other comes. Who may not ask does not get to know.
+ */
+static bool
+server_id_is_taken(CheckState *state)
+{
+	bool		is_new = !state->is_mariadb && state->info->version >= 80022;
+	List	   *ids;
+	ListCell   *lc;
+
+	(void) try_statement(state, is_new ? "SHOW REPLICAS" : "SHOW SLAVE HOSTS", &ids);
+	foreach(lc, ids)
+	{
+		if (strtoul(lfirst(lc), NULL, 10) == state->check->our_server_id)
+			return true;
+	}
+	return false;
+}
+
 static void
 check_server_id(CheckState *state)
 {
@@ -304,6 +325,11 @@ check_server_id(CheckState *state)
 				  psprintf("The option server_id is %u, which is the source's own.", state->check->our_server_id),
 				  "Set another server_id in the server's options, or none.",
 				  "has the server_id that the pipeline wants to use");
+	else if (server_id_is_taken(state))
+		add_error(state, "server_id",
+				  psprintf("The option server_id is %u, which another replica of the server has.", state->check->our_server_id),
+				  "Set another server_id in the server's options, or none.",
+				  "has a replica with the server_id that the pipeline wants to use");
 	else
 		add_ok(state, "server_id", psprintf("The server's server_id is %u.", state->info->server_id));
 }
@@ -349,11 +375,11 @@ check_replica(CheckState *state)
 {
 	const char *name = variable_value(state, "log_replica_updates") ? "log_replica_updates" : "log_slave_updates";
 	bool		is_new = !state->is_mariadb && state->info->version >= 80022;
-	int			nrows = 0;
+	List	   *rows = NIL;
 
-	if (!try_statement(state, is_new ? "SHOW REPLICA STATUS" : "SHOW SLAVE STATUS", &nrows))
+	if (!try_statement(state, is_new ? "SHOW REPLICA STATUS" : "SHOW SLAVE STATUS", &rows))
 		state->replica_unknown = true;
-	state->is_replica = nrows > 0;
+	state->is_replica = rows != NIL;
 
 	if (is_off(variable_value(state, name)))
 	{

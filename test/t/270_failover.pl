@@ -102,4 +102,28 @@ $pair->wait_for_server($pipeline, $b);
 $pipeline->wait_for_state('streaming')->wait_for_catchup;
 $pipeline->is_same('a pipeline that was stopped meanwhile goes on too');
 
+# ---- 4. a chunk has seen a transaction that the stream has not come to, and that the new server never got
+
+$pipeline->drop;
+$pair = CdcBridge::Pair->new;
+($a, $b) = ($pair->first, $pair->second);
+$a->sql('create database shop', 'create table shop.t (id int primary key, v int)', 'insert into shop.t values ' . join(',', map { "($_, 0)" } 1 .. 600));
+$postgres->psql('drop extension cdc_bridge cascade');
+$pipeline = $pair->pipeline(postgres => $postgres, options => '{"max_rows_per_second": 300, "snapshot_chunk_rows": 50}');
+$pipeline->drop_target->setup->start;
+ok(poll_until(sub { my ($status, $n) = $postgres->try_psql('select count(*) from shop.t'); return $status == 0 && $n >= 50; }), 'a copy is under way');
+my $ingest = $pipeline->status('ingest_pid');
+kill('STOP', $ingest);
+$b->wait_for_replica($a);
+$b->sql($b->is_mysql ? ('stop replica', 'reset replica all') : ('stop slave', 'reset slave all'));
+$a->sql('update shop.t set v = 13 where id > 550', 'insert into shop.t values (1000, 13)');
+ok($postgres->poll('select count(*) > 0 from shop.t where v = 13', 't'), 'the copy has what the stream has not');
+$a->kill9;
+kill('CONT', $ingest);
+$b->sql('insert into shop.t values (2000, 1)');
+$pair->wait_for_server($pipeline, $b);
+$postgres->psql(q{select cdc_alter_pipeline('shop_in', options => '{"max_rows_per_second": 0}')});
+$pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
+$pipeline->is_same('what only the former server ever had is gone again');
+
 done_testing();
