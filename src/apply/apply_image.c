@@ -237,14 +237,19 @@ apply_image_fill(Apply *apply, ApplyTable *table, const CdcChange *change, int c
 	CdcCell		cell;
 	CdcError	err;
 
-	if (change->op == CDC_INSERT)
+	if (change->before == NULL)
 	{
 		fill_default(apply, table, column);
 		return true;
 	}
 	before = field_of(table, change->before, column);
 	if (!is_whole(before))
+	{
+		/* a version of a row that becomes current again, see apply_versioned.c: there is no row to look at */
+		if (change->op == CDC_INSERT)
+			apply_image_throw_absent(table, column);
 		return false;
+	}
 	if (!is_unchanged(after))
 	{
 		fill_from_document(apply, table, change, column, before, after);

@@ -84,7 +84,7 @@ for my $kind (qw(MINIMAL NOBLOB))
 	$do->('delete from keyless', 'insert into keyless (a) values (1), (1), (2)', 'update keyless set b = 5 where a = 2', "update keyless set c = 'text' where a = 1 limit 1",
 		'delete from keyless where a = 1 limit 1', 'insert into keyless (c) values (null)');
 	$do->('delete from keyed', "insert into keyed (a, b) values (1, 2), (3, 4)", 'update keyed set c = 2 where a = 1', "update keyed set a = 5, t = 'x' where b = 2", 'update keyed set b = 7 where b = 4',
-		'delete from keyed where b = 2');
+		'delete from keyed where b = 2', "xa start 'images'", "update keyed set t = 'kept till the commit' where b = 7", "xa end 'images'", "xa prepare 'images'", "xa commit 'images'");
 	$do->('delete from changed', 'insert into changed (id) values (1)', 'update changed set v = 2 where id = 1');
 	$pipeline->wait_for_catchup;
 	is($pipeline->status('tables_stopped'), '0', "$kind: no table stopped") or diag($pipeline->describe);
