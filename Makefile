@@ -114,6 +114,9 @@ SHLIB_LINK  = $(MYSQL_LIBS) -ldeflate -lzstd -lpthread
 # and wants the very clang that built the server.
 override with_llvm = no
 
+# A server that was built inside its source tree does not set it by itself.
+VPATH := $(TREE)
+
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 

@@ -23,15 +23,15 @@ find_mirror() {
 	echo "$uri"
 }
 
-# apt_setup SUITE WORKDIR: afterwards APT holds the options for apt-get and apt-cache.
+# apt_setup SUITE WORKDIR [deb-src]: afterwards APT holds the options for apt-get and apt-cache.
 apt_setup() {
-	local suite=$1 work=$2 mirror keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+	local suite=$1 work=$2 kind=${3:-deb} mirror keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 	mirror=$(find_mirror)
 	mkdir -p "$work"/lists/partial "$work"/cache/archives/partial "$work"/debs
 	{
-		echo "deb [signed-by=$keyring] $mirror $suite main"
+		echo "$kind [signed-by=$keyring] $mirror $suite main"
 		# the suite's security updates too, where this machine knows them (that is, for its own release)
-		apt-get indextargets --format "deb [signed-by=$keyring] \$(REPO_URI) \$(CODENAME) main" 'Created-By: Packages' |
+		apt-get indextargets --format "$kind [signed-by=$keyring] \$(REPO_URI) \$(CODENAME) main" 'Created-By: Packages' |
 			grep " $suite-security main" | sort -u || true
 	} > "$work/sources.list"
 	APT=(-oDir::Etc::SourceList="$work/sources.list" -oDir::Etc::SourceParts=/dev/null -oDir::State::Lists="$work/lists"

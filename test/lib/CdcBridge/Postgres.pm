@@ -82,6 +82,7 @@ sub append_conf
 	return $self;
 }
 
+# CDC_POSTGRES_WRAPPER: a program, with arguments, that runs the server (test/run --checker valgrind).
 # Start the server and wait until it takes connections. After a kill -9 its children may need a moment to leave, and
 # until then the new one refuses to start: so try again.
 sub start
@@ -92,10 +93,10 @@ sub start
 		{
 			die "PostgreSQL did not start:\n" . $self->log_tail
 			  if $self->{pid} && $self->log_tail(3) !~ /pre-existing shared memory|lock file|is still in use/;
-			$self->{pid} = spawn("$self->{dir}/log", $self->{outlive}, "$self->{bindir}/postgres", '-D', "$self->{dir}/data");
+			$self->{pid} = spawn("$self->{dir}/log", $self->{outlive}, split(/ /, $ENV{CDC_POSTGRES_WRAPPER} // ''), "$self->{bindir}/postgres", '-D', "$self->{dir}/data");
 		}
 		return $self->accepts_connections;
-	}, $self->{start_timeout} // 60);
+	}, $self->{start_timeout} // 120);
 	die "PostgreSQL did not start:\n" . $self->log_tail unless $up;
 	return $self;
 }
