@@ -80,6 +80,7 @@ $source->start_writers(4, sub {
 		$dbh->do("insert into shop.big (id, v, n, u, t) values (2000000 + " . int(rand(1e8)) . ", 'new', 1, - " . int(rand(1e9)) . ", 'short')");
 	};
 });
+my $parent = $$;
 my $reader = fork() // die "fork: $!";
 my $counts = "$postgres->{dir}/counts";
 if (!$reader)
@@ -87,7 +88,7 @@ if (!$reader)
 	$SIG{TERM} = 'DEFAULT';
 	open(my $out, '>', $counts);
 	$out->autoflush(1);
-	while (1)
+	while (getppid() == $parent)
 	{
 		my ($status, $n) = $postgres->try_psql('select count(*) from shop.big');
 		print $out $status == 0 ? "$n\n" : "error\n";
