@@ -253,11 +253,11 @@ compare_sums(Verify *verify)
 /* ------------------------------------------------------ by sums and some columns */
 
 /*
- * Compare what was read of the rows of a page with the rows here, and add these
- * up. False when not all of them are here.
+ * Compare what was read of the rows of a page with the rows here, note which
+ * differ, and add those here up. False when not all of them are here.
  */
 static bool
-compare_columns(Verify *verify, VerifyTarget *target, const VerifyPage *page, uint64 *sum)
+compare_columns(Verify *verify, VerifyTarget *target, const VerifyPage *page, uint64 *sum, bool *differs)
 {
 	VerifyWork *work = verify->work;
 	MemoryContext row_cxt = AllocSetContextCreate(CurrentMemoryContext, "cdc verify row", ALLOCSET_DEFAULT_SIZES);
@@ -278,13 +278,25 @@ compare_columns(Verify *verify, VerifyTarget *target, const VerifyPage *page, ui
 			all = false;
 			continue;
 		}
-		if (!verify_target_is_equal(target))
-			verify_suspect_add(verify, target, &page->rows[i]);
+		differs[i] = !verify_target_is_equal(target);
 		*sum += schema_sum_row(target->sum, work->in_sum, target->slot->tts_values, target->slot->tts_isnull);
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(row_cxt);
 	return all;
+}
+
+/* Rows that are equal but for the columns that were read. */
+static void
+suspect_columns(Verify *verify, VerifyTarget *target, const VerifyPage *page, const bool *differs)
+{
+	for (int i = 0; i < page->nrows; i++)
+	{
+		if (!differs[i])
+			continue;
+		verify_target_take(verify, target, &page->rows[i], verify->work->in_page);
+		verify_suspect_add(verify, target, &page->rows[i]);
+	}
 }
 
 static void
@@ -295,20 +307,23 @@ compare_sums_and_columns(Verify *verify)
 	ChunkKey   *end = work->ranges[work->level].end;
 	VerifyPage *page = verify_source_page(verify, end, work->in_page, work->sum_rows[work->level]);
 	ChunkKey   *to = page->is_last ? end : page->last;
-	int			nsuspects = work->nsuspects;
+	bool	   *differs = palloc0(sizeof(bool) * Max(page->nrows, 1));
 	VerifyTarget *target;
 	int64		rows;
 	uint64		sum;
 	uint64		sum_here;
-	bool		all;
+	bool		is_equal;
 
 	sum_source(verify, to, &rows, &sum);
 	if (!verify_begin_step(verify))
 		return;
 	target = verify_target_open(verify);
-	all = compare_columns(verify, target, page, &sum_here);
+	is_equal = compare_columns(verify, target, page, &sum_here, differs) && rows == page->nrows && sum == sum_here;
+	/* otherwise they are met again, row by row */
+	if (is_equal)
+		suspect_columns(verify, target, page, differs);
 	verify_target_close(target);
-	if (all && rows == page->nrows && sum == sum_here)
+	if (is_equal)
 	{
 		result->rows_source += rows;
 		if (work->keys == NULL)
@@ -318,11 +333,7 @@ compare_sums_and_columns(Verify *verify)
 		end_range(work, to, page->is_last);
 	}
 	else
-	{
-		/* they are met again */
-		work->nsuspects = nsuspects;
 		go_down(work, to, page->is_last, Max(rows, page->nrows));
-	}
 	verify_end_step(verify);
 }
 
