@@ -193,7 +193,7 @@ my %CANONICAL = (
 	bit => sub { my ($bits) = $_[0] =~ /^0*([01]+)$/; return $bits; },
 	json => sub { return _json(pack('H*', $_[0])); },
 	vector => sub {
-		my @values = $_[1] eq 'source' ? unpack('f<*', pack('H*', $_[0])) : unpack('f<*', pack('f<*', split(/,/, $_[0])));
+		my @values = $_[1] eq 'source' ? unpack('f<*', pack('H*', $_[0])) : unpack('f<*', pack('f<*', map { _within_float($_) } split(/,/, $_[0])));
 		return join(',', map { sprintf('%.9g', $_) } @values);
 	},
 );
@@ -235,6 +235,14 @@ sub _geometry
 	my $srid = $type & 0x20000000 ? unpack('x5V', $ewkb) : 0;
 	substr($ewkb, 1, 8) = pack('V', $type & ~0x20000000) if $srid;
 	return "$srid:" . unpack('H*', $ewkb);
+}
+
+# The greatest float is written with digits that are a little more than it is; pack would make an infinity of them.
+sub _within_float
+{
+	my ($value) = @_;
+	my $greatest = 3.4028234663852886e38;
+	return $value > $greatest && $value < 3.40282357e38 ? $greatest : $value < -$greatest && $value > -3.40282357e38 ? -$greatest : $value;
 }
 
 sub _date

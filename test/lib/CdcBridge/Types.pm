@@ -89,7 +89,7 @@ my @common = (
 my @mysql = (
 	[ 'json_opaque', 'json', q{json_array(cast('2026-01-02' as date), cast('-12:34:56.5' as time(3)), cast('2026-01-02 03:04:05.678901' as datetime(6)), cast('12345678901234567890.123' as decimal(30,3)))},
 		q{concat(repeat('[', 90), repeat(']', 90))}, q{json_array(cast(-0.50 as decimal(5,2)), cast(0 as decimal(3,1)), true, cast(1 as unsigned))} ],
-	[ 'vector', 'vector(3)', q{to_vector('[0, -0.0, 0]')}, q{to_vector('[3e38, -1e30, 1e-30]')}, q{to_vector('[0.1, 5.61, 16777216]')} ],
+	[ 'vector', 'vector(3)', q{to_vector('[0, -0.0, 0]')}, q{to_vector('[3.4028234e38, -3.4028234e38, 1e-30]')}, q{to_vector('[0.1, 5.61, 16777216]')} ],
 	[ 'varchar_gb18030', 'varchar(20) character set gb18030', q{''}, q{repeat('😀', 20)}, q{'中€'} ],
 );
 
