@@ -158,6 +158,9 @@ check_tables_left(Ingest *ingest)
 
 	ingest->stops_seen = apply_stop_count(ingest->apply);
 	apply_count_tables(ingest->apply, &total, &pending, &stopped);
+	/* whoever looks may be the first to see that a snapshot worker has stopped the last table that was still to come */
+	if ((pending > 0) != (ingest->pending > 0))
+		ingest->said_state = false;
 	ingest->pending = pending;
 	ingest->left_over |= stopped > 0;
 	/* before they are all stopped for good, some may begin anew */
