@@ -356,6 +356,36 @@ check_tables(CheckPipeline *c)
 					  : psprintf("Target, rights and columns of all %d tables are as they should be.", well), NULL);
 }
 
+/* Tables whose rows foreign keys change without a word in the log, and what is done about it. */
+static void
+check_cascades(CheckPipeline *c)
+{
+	StringInfoData names;
+	ListCell   *lc;
+
+	initStringInfo(&names);
+	foreach(lc, c->tables)
+	{
+		const CatalogTable *table = lfirst(lc);
+
+		if (table->definition != (Datum) 0 && schema_def_has_unlogged(table->definition))
+			appendStringInfo(&names, "%s%s.%s", names.len > 0 ? ", " : "", table->source_schema, table->source_table);
+	}
+	if (names.len == 0)
+		return;
+	if (c->types.make_cascades)
+		api_check_put(c->rsinfo, "cascades", "ok",
+					  psprintf("What the source does not log of foreign keys is done here too, for: %s.", names.data), NULL);
+	else if (c->types.refuse_cascades)
+		api_check_put(c->rsinfo, "cascades", "warning",
+					  psprintf("Tables that foreign keys change without a log are refused: %s.", names.data),
+					  "Set option \"cascades\" with cdc_alter_pipeline() to have it done here too.");
+	else
+		api_check_put(c->rsinfo, "cascades", "warning",
+					  psprintf("What the source does not log of foreign keys is left to foreign keys of the targets, for: %s.", names.data),
+					  "They have to have the same actions, and fire here: ALTER TABLE ... ENABLE ALWAYS TRIGGER for their triggers on both tables.");
+}
+
 /* A name that the source does not have, or had not when the list was last matched, shows nowhere else. */
 static void
 check_patterns(CheckPipeline *c)
@@ -408,6 +438,7 @@ cdc_check_pipeline(PG_FUNCTION_ARGS)
 		check_source(&c);
 		check_tables(&c);
 	}
+	check_cascades(&c);
 	check_patterns(&c);
 	return (Datum) 0;
 }

@@ -86,6 +86,8 @@ apply_create(const CatalogPipeline *pipeline, CatalogPositionLog *log,
 	apply->maxgtids = GTIDS_FIRST;
 	apply->gtids = palloc(sizeof(CdcGtid) * apply->maxgtids);
 
+	apply->cascade_cxt = AllocSetContextCreate(cxt, "cdc apply cascades", ALLOCSET_SMALL_SIZES);
+	apply->make_cascades = strcmp(word_option(pipeline, "cascades"), "synthesise") == 0;
 	apply_tables_init(apply);
 	apply_hold_init(apply);
 	apply_undone_init(apply);
@@ -354,8 +356,8 @@ stop_for_error(Apply *apply, ApplyTable *table, const ErrorData *edata)
 }
 
 /* Undo everything and let it come again. */
-static ApplyResult
-rewind_all(Apply *apply)
+ApplyResult
+apply_rewind(Apply *apply)
 {
 	CdcPosition at = apply->txn_start;
 
@@ -397,7 +399,7 @@ on_failed_batch(Apply *apply, ApplyTable *table, const ErrorData *edata)
 			 errmsg("batch of table \"%s.%s\" of pipeline \"%s\" failed, its changes come again one by one: %s",
 					table->schema, table->name, apply->pipeline_name, edata->message)));
 	apply_careful_begin(apply);
-	return rewind_all(apply);
+	return apply_rewind(apply);
 }
 
 /*
@@ -496,7 +498,7 @@ on_failed_change(Apply *apply, ApplyTable *table, const ErrorData *edata)
 		return stop_for_error(apply, table, edata);
 	apply_suspect_add(apply);
 	apply_careful_begin(apply);
-	return rewind_all(apply);
+	return apply_rewind(apply);
 }
 
 /* Apply a change to its open table, now that its description is known. */
@@ -550,8 +552,29 @@ try_change(Apply *apply, ApplyTable *table, const CdcChange *change)
 	return result;
 }
 
-ApplyResult
-apply_change(Apply *apply, const CdcChange *change)
+/* What the foreign keys of other tables do because of a change. Errors are the child's. */
+static ApplyResult
+try_cascade(Apply *apply, const CdcChange *change)
+{
+	volatile ApplyResult result = APPLY_OK;
+
+	PG_TRY();
+	{
+		result = apply_cascade(apply, change);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata = catch_table_error(apply);
+
+		result = stop_for_error(apply, unconstify(ApplyTable *, apply->current), edata);
+	}
+	PG_END_TRY();
+	apply->current = NULL;
+	return result;
+}
+
+static ApplyResult
+change_own(Apply *apply, const CdcChange *change)
 {
 	ApplyTable *table = wanted_table(apply, change);
 
@@ -577,6 +600,16 @@ apply_change(Apply *apply, const CdcChange *change)
 	return APPLY_OK;
 }
 
+ApplyResult
+apply_change(Apply *apply, const CdcChange *change)
+{
+	ApplyResult result = change_own(apply, change);
+
+	if (result == APPLY_OK && apply->any_cascade_made && change->op != CDC_INSERT && !change->cascades_logged)
+		result = try_cascade(apply, change);
+	return result;
+}
+
 static ApplyResult
 on_change(Apply *apply, const CdcChange *change)
 {
@@ -592,7 +625,8 @@ on_change(Apply *apply, const CdcChange *change)
 			apply_undone_applied(apply);
 		return result;
 	}
-	if (apply_table_find(apply, change->table->schema, change->table->name) != NULL)
+	if (apply_table_find(apply, change->table->schema, change->table->name) != NULL ||
+		apply_is_parent(apply, change->table->schema, change->table->name))
 	{
 		apply_hold_change(apply, change);
 		apply_undone_applied(apply);
@@ -692,7 +726,7 @@ static ApplyResult
 rewind_passed_over(Apply *apply)
 {
 	apply_undone_forget(apply);
-	return rewind_all(apply);
+	return apply_rewind(apply);
 }
 
 static ApplyResult
@@ -701,7 +735,7 @@ on_commit(Apply *apply, const CdcEvent *event)
 	if (apply->passing_over && apply->skipping == NULL)
 		return rewind_passed_over(apply);
 	if (apply_undone_comes_again(apply))
-		return rewind_all(apply);
+		return apply_rewind(apply);
 	if (apply->holding && apply_hold_release(apply) == APPLY_REWIND)
 		return APPLY_REWIND;
 	finish_txn(apply, event, true);
@@ -723,7 +757,7 @@ on_rollback(Apply *apply, const CdcEvent *event)
 		if (stops != NIL)
 			return apply_stop(apply, stops, &apply->txn_start);
 		apply_undone_whole(apply);
-		return rewind_all(apply);
+		return apply_rewind(apply);
 	}
 	if (apply->holding)
 		apply_hold_forget(apply);
@@ -742,7 +776,7 @@ on_prepare(Apply *apply, const CdcEvent *event)
 	if (apply->passing_over && apply->skipping == NULL)
 		return rewind_passed_over(apply);
 	if (apply_undone_comes_again(apply))
-		return rewind_all(apply);
+		return apply_rewind(apply);
 	if (apply->skipping != NULL)
 		apply_hold_nothing(apply);
 	apply_hold_prepared(apply, event);

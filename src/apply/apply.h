@@ -104,6 +104,15 @@ extern void apply_count_tables(const Apply *apply, int *total, int *pending, int
 /* Grows with each table that is stopped, here or found so when tables are read. */
 extern uint64 apply_stop_count(const Apply *apply);
 
+/* Option cascades is "refuse": stop tables that foreign keys change unseen. Call when nothing is open. */
+extern void apply_refuse_cascades(Apply *apply);
+
+/*
+ * After APPLY_REWIND: must the source not be opened yet, because the copy of a table has to be complete first? Reads
+ * the tables; call outside a transaction.
+ */
+extern bool apply_awaits_copy(Apply *apply);
+
 /* Inside a source transaction: nothing is flushed until it ends. */
 extern bool apply_in_transaction(const Apply *apply);
 

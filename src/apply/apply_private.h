@@ -88,6 +88,11 @@ struct Apply
 	bool		fold_names;		/* names in statements may differ in case */
 	bool		reload_wanted;	/* asked for while a transaction was open */
 	uint64		stop_count;		/* of tables that became stopped since the start */
+	bool		make_cascades;	/* option cascades is "synthesise" */
+	MemoryContext cascade_cxt;
+	List	   *cascades;		/* of ApplyCascade: foreign keys that do something to rows */
+	bool		any_cascade_made;	/* of some it is not logged, and done here */
+	List	   *awaited;		/* numbers of tables whose copy has to be there before the stream can go on */
 	const CdcTableDef *last_def;	/* the last change's table, to save a look-up */
 	ApplyTable *last_table;
 
@@ -180,6 +185,16 @@ extern void apply_txn_end(Apply *apply);
 
 /* Apply one change of the source transaction that is open, if its table wants it. */
 extern ApplyResult apply_change(Apply *apply, const CdcChange *change);
+
+/* Undo everything and let it come again. */
+extern ApplyResult apply_rewind(Apply *apply);
+
+/* ---- apply_cascade.c ---- */
+
+extern void apply_cascades_load(Apply *apply);
+extern bool apply_is_parent(const Apply *apply, const char *schema, const char *name);
+extern List *apply_children_of(Apply *apply, const char *schema, const char *name);	/* of ApplyTable */
+extern ApplyResult apply_cascade(Apply *apply, const CdcChange *change);
 
 /* ---- apply_undone.c ---- */
 
@@ -306,6 +321,8 @@ extern bool apply_reread_is_exact(Apply *apply, const ApplyTable *table);
 /* An entry for the row after the change, without its key, in CurrentMemoryContext; and write it down. */
 extern CatalogReread *apply_reread_make(Apply *apply, const ApplyTable *table, const CdcChange *change);
 extern void apply_reread_note(ApplyTable *table, CatalogReread *entry, bytea *key);
+/* The same for a change that stands in the target's slots. */
+extern void apply_row_in_slots(Apply *apply, ApplyTable *table, CdcChangeOp op);
 
 /* ---- apply_batch.c ---- */
 

@@ -29,6 +29,8 @@
  */
 #include "postgres.h"
 
+#include "utils/snapmgr.h"
+
 #include "apply/apply_private.h"
 #include "chunk/chunk.h"
 
@@ -214,6 +216,24 @@ write_change(Apply *apply, ApplyTable *table, CdcChangeOp op)
 	}
 }
 
+void
+apply_row_in_slots(Apply *apply, ApplyTable *table, CdcChangeOp op)
+{
+	if (table->batch != NULL)
+	{
+		if (op != CDC_DELETE)
+			heap_target_check_not_null(table->row->target);
+		apply_batch_add(table, op);
+	}
+	else
+	{
+		PushActiveSnapshot(GetTransactionSnapshot());
+		write_change(apply, table, op);
+		PopActiveSnapshot();
+	}
+	apply_table_count(apply, table, op);
+}
+
 /* Apply one change to an open table: into its batch when it has one, else at once. */
 void
 apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
@@ -235,13 +255,5 @@ apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
 		return;
 	}
 
-	if (table->batch != NULL)
-	{
-		if (change->op != CDC_DELETE)
-			heap_target_check_not_null(table->row->target);
-		apply_batch_add(table, change->op);
-	}
-	else
-		write_change(apply, table, change->op);
-	apply_table_count(apply, table, change->op);
+	apply_row_in_slots(apply, table, change->op);
 }

@@ -12,8 +12,9 @@
  *	    names certain      -> our tables among them stop, others do not matter;
  *	                          but see makes_what_we_know
  *	    names not certain  -> our tables named anywhere in the text stop too
- *	    rows changed, not certain, none of ours named -> the pipeline fails:
- *	                          which table misses rows now cannot be told
+ *	    rows changed       -> also the children, by foreign keys, of what is named
+ *	    rows changed, not certain, none of ours named -> all tables stop: which
+ *	                          one misses rows now cannot be told
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -40,6 +41,33 @@ named_tables(Apply *apply, const DdlStatement *statement, bool first_only)
 										apply_table_find_named(apply, statement->tables[i].schema,
 															   statement->tables[i].name));
 	return result;
+}
+
+/*
+ * Tables whose foreign keys refer to one that the statement changes the rows of
+ * (what the foreign keys do is in no log then), or gives another name: the
+ * source's foreign key follows it, ours does not know the new name.
+ */
+static List *
+children_of_named(Apply *apply, const DdlStatement *statement)
+{
+	List	   *result = NIL;
+
+	if (statement->kind != DDL_DML && statement->kind != DDL_RENAME_TABLE &&
+		!(statement->kind == DDL_ALTER_TABLE && statement->ntables > 1))
+		return NIL;
+	for (uint32 i = 0; i < statement->ntables; i++)
+		result = list_concat_unique_ptr(result,
+										apply_children_of(apply, statement->tables[i].schema, statement->tables[i].name));
+	return result;
+}
+
+/* Is it only foreign keys that an ALTER TABLE changes, and the server logs what they do, or there is none that does anything? */
+static bool
+leaves_cascades(const DdlStatement *statement, const ApplyTable *table)
+{
+	return statement->kind == DDL_ALTER_TABLE && !statement->changes_shape &&
+		(table->def == NULL || !(table->def->known & CDC_FOREIGN_UNLOGGED));
 }
 
 /* Our tables in a schema. */
@@ -116,7 +144,7 @@ is_of_no_consequence(const DdlStatement *statement)
 			return statement->is_temporary;
 		case DDL_ALTER_TABLE:
 		case DDL_INDEX:
-			return !statement->changes_shape;
+			return !statement->changes_shape && !statement->changes_cascades;
 
 		case DDL_XA_COMMIT:
 		case DDL_XA_ROLLBACK:
@@ -132,9 +160,16 @@ is_of_no_consequence(const DdlStatement *statement)
 	return false;
 }
 
+typedef enum StopReason
+{
+	STOP_NAMED,					/* the statement names the table */
+	STOP_CHILD,					/* it names one that a foreign key of the table refers to */
+	STOP_ANY					/* it may have changed any table */
+} StopReason;
+
 /* Why a table stops. */
 static ApplyStop *
-make_stop(ApplyTable *table, const DdlStatement *statement, const char *position)
+make_stop(ApplyTable *table, const DdlStatement *statement, const char *position, StopReason how)
 {
 	if (statement->kind == DDL_ROLLBACK_TO)
 		return apply_stop_make(table, CDC_ERRCODE_UNSUPPORTED_EVENT,
@@ -145,9 +180,15 @@ make_stop(ApplyTable *table, const DdlStatement *statement, const char *position
 
 	if (statement->kind == DDL_DML || statement->kind == DDL_UNKNOWN)
 		return apply_stop_make(table, CDC_ERRCODE_UNSUPPORTED_EVENT,
-							   psprintf("source table \"%s.%s\" is changed by a statement (%s) at %s",
+							   psprintf(how == STOP_ANY
+										? "source table \"%s.%s\" may be changed by a statement (%s) at %s"
+										: "source table \"%s.%s\" is changed by a statement (%s) at %s",
 										table->schema, table->name, statement->verb, position),
-							   statement->certain && statement->kind == DDL_DML
+							   how == STOP_CHILD
+							   ? "The binary log holds the statement instead of the rows that it changed; a foreign key of this table refers to what it names."
+							   : how == STOP_ANY
+							   ? "The binary log holds a statement instead of rows, and it does not tell for certain which tables it changes."
+							   : statement->certain && statement->kind == DDL_DML
 							   ? "The binary log holds the statement instead of the rows that it changed."
 							   : "The binary log holds a statement that does not tell for certain which tables it changes; the name of this table occurs in it.",
 							   "Run SET GLOBAL binlog_format = 'ROW' on the source and reconnect its clients. " APPLY_HINT_ANEW);
@@ -161,21 +202,6 @@ make_stop(ApplyTable *table, const DdlStatement *statement, const char *position
 									: "The statement does not tell for certain which tables it changes; the name of this table occurs in it.",
 									apply_what_target_holds(table)),
 						   NULL);
-}
-
-/* Rows were changed that we cannot know of, maybe in one of our tables. */
-static void
-throw_unattributed(Apply *apply, const DdlStatement *statement, const char *position)
-{
-	/* what came before it in whole is right and may stay */
-	if (apply->open && (!apply->in_txn || apply->txn_changes == 0))
-		apply_commit(apply);
-	ereport(ERROR,
-			(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
-			 errmsg("statement (%s) at %s may have changed tables of pipeline \"%s\"",
-					statement->verb, position, apply->pipeline_name),
-			 errdetail("The binary log holds a statement instead of rows, and it does not tell for certain which tables it changes."),
-			 errhint("Run SET GLOBAL binlog_format = 'ROW' on the source and reconnect its clients. Then drop the target tables, and use cdc_drop_pipeline() and cdc_start_pipeline() to begin anew.")));
 }
 
 /*
@@ -415,7 +441,7 @@ on_changed_default(Apply *apply, const DdlStatement *statement, const CdcPositio
 		MemoryContextSwitchTo(apply->change_cxt);
 		PushActiveSnapshot(GetTransactionSnapshot());
 		if (apply_table_is_copying(table) && catalog_deleted_used_defaults(apply->pipeline_id, table->table_id))
-			stops = lappend(stops, make_stop(table, statement, position));
+			stops = lappend(stops, make_stop(table, statement, position, STOP_NAMED));
 		else
 		{
 			table->def->known &= ~(uint32) CDC_KNOWS_DEFAULTS;
@@ -487,8 +513,10 @@ apply_statement(Apply *apply, const CdcEvent *event)
 	const CdcPosition *at = apply->in_txn ? &apply->txn_start : &event->start;
 	DdlStatement statement;
 	List	   *tables;
+	List	   *children;
 	List	   *stops = NIL;
 	ListCell   *lc;
+	bool		is_any;
 	char		position[CDC_POSITION_TEXT_MAX];
 
 	read_statement(apply, text, &statement);
@@ -522,20 +550,26 @@ apply_statement(Apply *apply, const CdcEvent *event)
 		tables = tables_of_schema(apply, statement.tables[0].schema);
 	else
 		tables = named_tables(apply, &statement, statement.kind == DDL_CREATE_TABLE && statement.certain);
+	children = list_difference_ptr(children_of_named(apply, &statement), tables);
+	tables = list_concat(tables, children);
 	if (statement.kind != DDL_ROLLBACK_TO && (!statement.certain || statement.kind == DDL_UNKNOWN))
 		tables = list_concat_unique_ptr(tables, mentioned_tables(apply, text));
 
-	if (tables == NIL &&
-		(statement.kind == DDL_UNKNOWN || (statement.kind == DDL_DML && !statement.certain)))
-		throw_unattributed(apply, &statement, position);
+	is_any = tables == NIL &&
+		(statement.kind == DDL_UNKNOWN || (statement.kind == DDL_DML && !statement.certain));
+	if (is_any)
+		tables = list_copy(apply->tables);
 
 	foreach(lc, tables)
 	{
 		ApplyTable *table = lfirst(lc);
 
 		if (!apply_table_is_stopped(table, at) && !apply_table_joins_later(table, at) &&
-			!makes_what_we_know(apply, &statement, table))
-			stops = lappend(stops, make_stop(table, &statement, position));
+			!leaves_cascades(&statement, table) && !makes_what_we_know(apply, &statement, table))
+			stops = lappend(stops, make_stop(table, &statement, position,
+											is_any ? STOP_ANY : list_member_ptr(children, table) ? STOP_CHILD : STOP_NAMED));
 	}
-	return stops != NIL ? apply_stop(apply, stops, at) : APPLY_OK;
+	if (stops != NIL)
+		return apply_stop(apply, stops, at);
+	return statement.changes_default && !statement.changes_shape ? on_changed_default(apply, &statement, at, position) : APPLY_OK;
 }

@@ -178,6 +178,7 @@ apply_tables_load(Apply *apply)
 	foreach(lc, catalog_table_list(apply->pipeline_id))
 		take_table(apply, lfirst(lc));
 	forget_left(apply);
+	apply_cascades_load(apply);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(caller);
@@ -248,8 +249,10 @@ apply_want_table(void *arg, const char *schema, const char *name)
 	if (apply->holding)
 	{
 		apply_hold_note_table(apply, schema, name);
-		return table != NULL;
+		return table != NULL || apply_is_parent(apply, schema, name);
 	}
+	if (apply_is_parent(apply, schema, name))
+		return true;
 	return table != NULL && !apply_table_is_stopped(table, at) && !apply_table_joins_later(table, at);
 }
 

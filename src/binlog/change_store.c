@@ -8,7 +8,7 @@
  *	  'F' forget  no body: numbers of tables begin anew
  *	  'T' table   number u8, then the definition
  *	  'I' 'U' 'D' table's number u8, its highest bit set for a change of MariaDB's,
- *	              size on the wire u32, then the images that the operation has, before first: for each column a state u8,
+ *	              size on the wire u32, cascades_logged u8, then the images that the operation has, before first: for each column a state u8,
  *	              and for a value or a difference its length u32 and bytes
  *
  *	  Integers are little endian. A string is its length + 1 as u32 and its bytes,
@@ -199,6 +199,7 @@ binlog_change_write(BinlogChangeWriter *writer, const CdcChange *change, CdcBuf 
 
 	put_uint(out, number | (change->by_mariadb ? MARIADB_BIT : 0), 1);
 	put_uint(out, change->bytes, 4);
+	put_uint(out, change->cascades_logged, 1);
 	if (change->op != CDC_INSERT)
 		put_image(out, change->before, change->table->ncolumns);
 	if (change->op != CDC_DELETE)
@@ -443,6 +444,7 @@ read_change(BinlogChangeReader *reader, CdcChangeOp op, CdcCursor *c, CdcChange 
 	change->by_mariadb = (number & MARIADB_BIT) != 0;
 	number &= ~(uint32_t) MARIADB_BIT;
 	change->bytes = cdc_cursor_u32(c);
+	change->cascades_logged = cdc_cursor_u8(c) != 0;
 	if (c->failed || number >= BINLOG_STORE_TABLES || reader->table[number] == NULL)
 		return damaged(reader, err, "a change without its table");
 	change->op = op;

@@ -138,6 +138,7 @@ binlog_rows_begin(BinlogRowsState *state, uint8_t type_code, const uint8_t *body
 	rows->partial = type.partial;
 	rows->statement_end = (flags & ROWS_FLAG_STATEMENT_END) != 0;
 	rows->full_before = rows->full_after = true;
+	state->cascades_logged = (flags & (ROWS_FLAG_NO_FOREIGN_KEY_CHECKS | ROWS_FLAG_SQL_FOREIGN_KEYS)) != 0;
 
 	state->table = binlog_table_cache_get(tables, table_id);
 	if (state->table == NULL)
@@ -307,6 +308,7 @@ binlog_rows_next(BinlogRowsState *state, CdcChange *change, CdcError *err)
 	change->before = state->before;
 	change->after = state->after;
 	change->cell = binlog_field_to_cell;
+	change->cascades_logged = state->cascades_logged;
 	change->bytes = (uint32_t) (state->rows.pos - start);
 	return CDC_OK;
 }

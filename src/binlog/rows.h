@@ -18,6 +18,7 @@ typedef struct BinlogRowsState
 	BinlogTable *table;
 	CdcChangeOp op;
 	bool partial;
+	bool cascades_logged;
 	CdcCursor rows;                /* what is left */
 	const uint8_t *before_columns; /* bitmaps of the columns in the images; NULL without image */
 	const uint8_t *after_columns;

@@ -69,6 +69,8 @@ enum
 
 /* Flags of a rows event. */
 #define ROWS_FLAG_STATEMENT_END 0x0001
+#define ROWS_FLAG_NO_FOREIGN_KEY_CHECKS 0x0002
+#define ROWS_FLAG_SQL_FOREIGN_KEYS 0x0010 /* MySQL 9.6: foreign keys are done above the log */
 
 /* Column types, MYSQL_TYPE_* of the servers. */
 enum

@@ -16,6 +16,7 @@
 #include "compat/pg_compat.h"
 
 static const char *const collapse_values[] = {"auto", "off", NULL};
+static const char *const cascades_values[] = {"synthesise", "refuse", "target", NULL};
 static const char *const on_error_values[] = {"stop_table", "dead_letter", NULL};
 static const char *const on_position_lost_values[] = {"fail", "resync", NULL};
 static const char *const zero_date_values[] = {"error", "null", "epoch", "infinity", NULL};
@@ -33,6 +34,8 @@ static const UtilOption option_list[] = {
 	.description = "commit at the latest after this time; 0 commits every source transaction by itself"},
 	{.name = "batch_max_rows",.type = UTIL_OPTION_INT,.default_text = "10000",.min = 1,.max = 1000000,.unit = "rows",
 	.description = "commit when so many changes have been applied; a source transaction is never split"},
+	{.name = "cascades",.type = UTIL_OPTION_ENUM,.default_text = "synthesise",.values = cascades_values,
+	.description = "what ON DELETE and ON UPDATE do to child rows, where the source does not log it: do the same here, stop the table, or leave it to a foreign key of the target"},
 	{.name = "collapse",.type = UTIL_OPTION_ENUM,.default_text = "auto",.values = collapse_values,
 	.description = "write only what the changes of a batch come to for each key; off writes each change, in order, by itself"},
 	{.name = "column_types",.type = UTIL_OPTION_OBJECT,

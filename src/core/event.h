@@ -57,6 +57,7 @@ typedef struct CdcChange
 	const CdcField *before;		/* ncolumns fields; NULL for INSERT */
 	const CdcField *after;		/* ncolumns fields; NULL for DELETE */
 	CdcFieldToCell cell;
+	bool		cascades_logged;	/* what foreign keys do because of it is in the log too, or they do nothing (checks are off) */
 	uint32_t	bytes;			/* size of the row images on the wire */
 	bool		by_mariadb;		/* the two servers leave different things out of images */
 } CdcChange;

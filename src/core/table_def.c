@@ -92,6 +92,49 @@ copy_indexes(CdcArena *arena, CdcTableDef *def)
 	return true;
 }
 
+static bool
+copy_names(CdcArena *arena, const char ***names, uint32_t n)
+{
+	const char **copy = cdc_arena_alloc(arena, (size_t) n * sizeof(char *));
+
+	if (copy == NULL)
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		copy[i] = (*names)[i];
+		if (!copy_string(arena, &copy[i]))
+			return false;
+	}
+	*names = copy;
+	return true;
+}
+
+static bool
+copy_foreign_keys(CdcArena *arena, CdcTableDef *def)
+{
+	CdcForeignKeyDef *keys;
+
+	if (def->nforeign == 0)
+	{
+		def->foreign_keys = NULL;
+		return true;
+	}
+	keys = cdc_arena_alloc(arena, def->nforeign * sizeof(CdcForeignKeyDef));
+	if (keys == NULL)
+		return false;
+	for (uint32_t i = 0; i < def->nforeign; i++)
+	{
+		keys[i] = def->foreign_keys[i];
+		if (!copy_string(arena, &keys[i].name) || !copy_string(arena, &keys[i].parent_schema) ||
+		    !copy_string(arena, &keys[i].parent_table) ||
+		    !copy_names(arena, &keys[i].columns, keys[i].ncolumns) ||
+		    !copy_names(arena, &keys[i].parent_columns, keys[i].ncolumns))
+			return false;
+	}
+	def->foreign_keys = keys;
+	return true;
+}
+
 CdcTableDef *
 cdc_table_def_copy(const CdcTableDef *def, CdcArena *arena)
 {
@@ -114,7 +157,7 @@ cdc_table_def_copy(const CdcTableDef *def, CdcArena *arena)
 		if (!copy_column(arena, &copy->columns[i]))
 			return NULL;
 	}
-	if (!copy_indexes(arena, copy))
+	if (!copy_indexes(arena, copy) || !copy_foreign_keys(arena, copy))
 		return NULL;
 	return copy;
 }

@@ -108,6 +108,27 @@ typedef struct CdcIndexDef
 	const CdcIndexPart *parts;
 } CdcIndexDef;
 
+typedef enum CdcForeignAction
+{
+	CDC_FOREIGN_NOTHING = 0,	/* the parent's change is refused, or its value does not matter */
+	CDC_FOREIGN_CASCADE,
+	CDC_FOREIGN_SET_NULL
+} CdcForeignAction;
+
+/* A foreign key by which changes of the parent change rows of this table. Others are not listed. */
+typedef struct CdcForeignKeyDef
+{
+	const char *name;
+	const char *parent_schema;
+	const char *parent_table;
+	CdcForeignAction on_delete;
+	CdcForeignAction on_update;
+	bool		is_exact;		/* equal for the server is equal byte by byte: no column compares texts in another way */
+	uint32_t	ncolumns;
+	const char **columns;		/* of this table */
+	const char **parent_columns;
+} CdcForeignKeyDef;
+
 typedef enum CdcTableKnown
 {
 	CDC_KNOWS_SIGN = 1 << 0,
@@ -116,7 +137,8 @@ typedef enum CdcTableKnown
 	CDC_KNOWS_LABELS = 1 << 3,
 	CDC_KNOWS_KEY = 1 << 4,
 	CDC_KNOWS_DECLARED = 1 << 5,	/* from information_schema: defaults, comments, ... */
-	CDC_KNOWS_DEFAULTS = 1 << 6	/* no default was altered since */
+	CDC_KNOWS_DEFAULTS = 1 << 6,	/* no default was altered since */
+	CDC_FOREIGN_UNLOGGED = 1 << 7	/* the server does not log what the table's foreign keys do */
 } CdcTableKnown;
 
 typedef struct CdcTableDef
@@ -129,6 +151,8 @@ typedef struct CdcTableDef
 	uint32_t	nkey;			/* columns in the key; 0 when there is none */
 	uint32_t	nindexes;		/* declared: all indexes but the primary key */
 	const CdcIndexDef *indexes;
+	uint32_t	nforeign;		/* declared, see CdcForeignKeyDef */
+	const CdcForeignKeyDef *foreign_keys;
 	const char *engine;			/* declared; NULL from the binary log */
 	const char *comment;		/* declared; NULL from the binary log */
 	const char *row_end;		/* declared: where a row's version ends, in a system-versioned table; NULL otherwise */

@@ -82,7 +82,10 @@ clause_is_harmless(DdlParser *p)
 	if (ddl_accept_word(p, "ALTER"))
 		return alteration_is_harmless(p);
 	if (ddl_accept_word(p, "DROP"))
+	{
+		p->out->changes_cascades |= ddl_at_word(p, "FOREIGN");
 		return ddl_at_word(p, "FOREIGN") || ddl_at_word(p, "CHECK");
+	}
 	if (ddl_accept_word(p, "ENGINE") || ddl_accept_word(p, "TYPE"))
 	{
 		(void) ddl_accept_sign(p, '=');
@@ -129,12 +132,20 @@ clause_is_harmless(DdlParser *p)
 	return ddl_at_one_of(p, harmless_options);
 }
 
-/* Skip to the comma that ends the clause, or to the end. */
+/* Skip to the comma that ends the clause, or to the end. The words of ON DELETE and ON UPDATE stand in no other clause. */
 static void
 skip_clause(DdlParser *p)
 {
 	while (!ddl_at_end(p) && !ddl_at_sign(p, ','))
 	{
+		if (ddl_accept_word(p, "ON"))
+		{
+			if (!ddl_accept_word(p, "DELETE") && !ddl_accept_word(p, "UPDATE"))
+				continue;
+			if (ddl_at_word(p, "CASCADE") || ddl_at_word(p, "SET"))
+				p->out->changes_cascades = true;
+			continue;
+		}
 		if (ddl_at_sign(p, '('))
 			ddl_skip_parentheses(p);
 		else

@@ -697,5 +697,6 @@ mysql_server_describe(MysqlSession *session, const MysqlServerInfo *info, const 
 	for (uint32 i = 0; i < def->ncolumns; i++)
 		def->columns[i] = columns[i].def;
 	mysql_server_read_indexes(session, info, def);
+	mysql_server_read_foreign_keys(session, info, def);
 	return def;
 }

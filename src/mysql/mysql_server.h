@@ -133,6 +133,10 @@ extern CdcTableDef *mysql_server_describe_soon(MysqlSession *session, const Mysq
  */
 extern void mysql_server_read_indexes(MysqlSession *session, const MysqlServerInfo *info, CdcTableDef *def);
 
+/* mysql_foreign_keys.c: are row changes that foreign keys make in the binary log? And, as above, the foreign keys that make some. */
+extern bool mysql_server_logs_cascades(MysqlSession *session, const MysqlServerInfo *info);
+extern void mysql_server_read_foreign_keys(MysqlSession *session, const MysqlServerInfo *info, CdcTableDef *def);
+
 /*
  * Open a transaction on the session that shows the table exactly as it was at *mark in the log, and leave it open.
  * MariaDB tells that of itself. MySQL does not: the table is locked against writing (LOCK TABLES, by a connection of

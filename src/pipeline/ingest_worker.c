@@ -377,6 +377,27 @@ follow(Ingest *ingest)
 	}
 }
 
+/* The stream cannot go on before certain copies are complete: hold still for whom that helps, and look. */
+static void
+await_copies(Ingest *ingest)
+{
+	bool		waits = false;
+
+	while (apply_awaits_copy(ingest->apply))
+	{
+		if (!waits)
+			pgstat_report_activity(STATE_RUNNING, psprintf("pipeline %s waits for a copy", ingest->worker->pipeline->name));
+		waits = true;
+		worker_check_interrupts();
+		if (ingest->worker->slot->hold_pid != 0)
+			hold_still(ingest);
+		if (!ingest->said_state && ingest->pending > 0)
+			want_snapshot_worker(ingest);
+		(void) util_wait(PGINVALID_SOCKET, HAND_OVER_WAIT_MS, UTIL_WAIT_SNAPSHOT);
+	}
+	ingest->said_state &= !waits;
+}
+
 /* First run: nothing is made here before the source is known to be one that can be followed. */
 static void
 prepare(Ingest *ingest)
@@ -444,6 +465,7 @@ ingest_run(Worker *worker)
 	source_complete_gtids(worker->endpoint, ingest.log);
 
 	ingest.apply = apply_create(worker->pipeline, ingest.log, publish_table, &ingest);
+	apply_refuse_cascades(ingest.apply);
 	join(&ingest, true);
 	worker->transaction_arg = ingest.apply;
 	worker->transaction = open_transaction;
@@ -472,6 +494,7 @@ ingest_run(Worker *worker)
 		MemoryContextSwitchTo(worker->cxt);
 		MemoryContextReset(stream_cxt);
 		check_tables_left(&ingest);
+		await_copies(&ingest);
 	}
 }
 

@@ -164,6 +164,53 @@ add_indexes(StringInfo json, const CdcTableDef *def)
 	appendStringInfoChar(json, ']');
 }
 
+static const char *const action_words[] = {
+	[CDC_FOREIGN_NOTHING] = "nothing",
+	[CDC_FOREIGN_CASCADE] = "cascade",
+	[CDC_FOREIGN_SET_NULL] = "set null"
+};
+
+static void
+add_names(StringInfo json, const char *member, const char **names, uint32 n)
+{
+	add_member(json, member);
+	appendStringInfoChar(json, '[');
+	for (uint32 i = 0; i < n; i++)
+	{
+		if (i > 0)
+			appendStringInfoChar(json, ',');
+		escape_json(json, schema_server_string(names[i]));
+	}
+	appendStringInfoChar(json, ']');
+}
+
+static void
+add_foreign_keys(StringInfo json, const CdcTableDef *def)
+{
+	if (def->nforeign == 0)
+		return;
+	add_member(json, "foreign_keys");
+	appendStringInfoChar(json, '[');
+	for (uint32 i = 0; i < def->nforeign; i++)
+	{
+		const CdcForeignKeyDef *key = &def->foreign_keys[i];
+
+		if (i > 0)
+			appendStringInfoChar(json, ',');
+		appendStringInfoChar(json, '{');
+		add_string(json, "name", key->name);
+		add_string(json, "parent_schema", key->parent_schema);
+		add_string(json, "parent_table", key->parent_table);
+		add_string(json, "on_delete", action_words[key->on_delete]);
+		add_string(json, "on_update", action_words[key->on_update]);
+		add_flag(json, "exact", key->is_exact);
+		add_names(json, "columns", key->columns, key->ncolumns);
+		add_names(json, "parent_columns", key->parent_columns, key->ncolumns);
+		appendStringInfoChar(json, '}');
+	}
+	appendStringInfoChar(json, ']');
+}
+
 Datum
 schema_def_to_jsonb(const CdcTableDef *def)
 {
@@ -190,6 +237,7 @@ schema_def_to_jsonb(const CdcTableDef *def)
 	}
 	appendStringInfoChar(&json, ']');
 	add_indexes(&json, def);
+	add_foreign_keys(&json, def);
 	appendStringInfoChar(&json, '}');
 	return DirectFunctionCall1(jsonb_in, CStringGetDatum(json.data));
 }
@@ -384,10 +432,82 @@ get_indexes(JsonbContainer *object, CdcTableDef *def)
 	def->indexes = indexes;
 }
 
+static CdcForeignAction
+get_action(JsonbContainer *object, const char *member)
+{
+	const char *word = get_string(object, member);
+
+	for (int i = 0; word != NULL && i < (int) lengthof(action_words); i++)
+	{
+		if (strcmp(word, action_words[i]) == 0)
+			return (CdcForeignAction) i;
+	}
+	throw_stored(member);
+}
+
+static const char **
+get_names(JsonbContainer *object, const char *member, uint32 *n)
+{
+	JsonbValue *value = get_member(object, member, jbvBinary);
+	const char **names;
+
+	if (value == NULL)
+		throw_stored(member);
+	*n = JsonContainerSize(value->val.binary.data);
+	names = palloc(sizeof(char *) * Max(*n, 1));
+	for (uint32 i = 0; i < *n; i++)
+	{
+		JsonbValue *name = getIthJsonbValueFromContainer(value->val.binary.data, i);
+
+		if (name->type != jbvString)
+			throw_stored(member);
+		names[i] = json_string(name);
+	}
+	return names;
+}
+
+static void
+get_foreign_keys(JsonbContainer *object, CdcTableDef *def)
+{
+	JsonbValue *value = get_member(object, "foreign_keys", jbvBinary);
+	CdcForeignKeyDef *keys;
+
+	if (value == NULL)
+		return;
+	def->nforeign = JsonContainerSize(value->val.binary.data);
+	keys = palloc0(Max(def->nforeign, 1) * sizeof(CdcForeignKeyDef));
+	for (uint32 i = 0; i < def->nforeign; i++)
+	{
+		JsonbContainer *part = get_object(value->val.binary.data, i, "foreign_keys");
+		CdcForeignKeyDef *key = &keys[i];
+		uint32		parents;
+
+		key->name = get_string(part, "name");
+		key->parent_schema = get_string(part, "parent_schema");
+		key->parent_table = get_string(part, "parent_table");
+		key->on_delete = get_action(part, "on_delete");
+		key->on_update = get_action(part, "on_update");
+		key->is_exact = get_flag(part, "exact");
+		key->columns = get_names(part, "columns", &key->ncolumns);
+		key->parent_columns = get_names(part, "parent_columns", &parents);
+		if (key->name == NULL || key->parent_schema == NULL || key->parent_table == NULL || parents != key->ncolumns)
+			throw_stored("foreign_keys");
+	}
+	def->foreign_keys = keys;
+}
+
 bool
 schema_def_is_keyless(Datum value)
 {
 	return get_number(&DatumGetJsonbP(value)->root, "nkey", PG_UINT32_MAX) == 0;
+}
+
+bool
+schema_def_has_unlogged(Datum value)
+{
+	JsonbContainer *object = &DatumGetJsonbP(value)->root;
+
+	return JsonContainerIsObject(object) && (get_number(object, "known", PG_UINT32_MAX) & CDC_FOREIGN_UNLOGGED) && get_member(object, "foreign_keys", jbvBinary) != NULL;
 }
 
 CdcTableDef *
@@ -422,5 +542,6 @@ schema_def_from_jsonb(Datum value)
 		get_column(column->val.binary.data, &def->columns[i]);
 	}
 	get_indexes(object, def);
+	get_foreign_keys(object, def);
 	return def;
 }

@@ -65,6 +65,14 @@ schema_options_read(const struct CatalogPipeline *pipeline, SchemaTypeOptions *o
 	options->tinyint1_as_boolean =
 	    util_option_bool(&catalog_pipeline_options, "tinyint1_as_boolean",
 	                     catalog_pipeline_option(pipeline, "tinyint1_as_boolean"));
+	options->refuse_cascades =
+	    strcmp(util_option_text(&catalog_pipeline_options, "cascades",
+	                            catalog_pipeline_option(pipeline, "cascades")),
+	           "refuse") == 0;
+	options->make_cascades =
+	    strcmp(util_option_text(&catalog_pipeline_options, "cascades",
+	                            catalog_pipeline_option(pipeline, "cascades")),
+	           "synthesise") == 0;
 	options->overrides = schema_overrides_read(catalog_pipeline_option(pipeline, "column_types"));
 	options->policies.zero_date = read_policy(pipeline, "zero_date");
 	options->policies.nul_bytes = read_policy(pipeline, "nul_bytes");

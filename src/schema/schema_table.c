@@ -130,6 +130,27 @@ check_names(const CdcTableDef *def, StringInfo reasons)
 		           MaxHeapAttributeNumber);
 }
 
+/* Foreign keys whose doings are not logged. */
+static void
+check_foreign_keys(const CdcTableDef *def, const SchemaTypeOptions *options, StringInfo reasons)
+{
+	for (uint32 i = 0; (def->known & CDC_FOREIGN_UNLOGGED) && i < def->nforeign; i++)
+	{
+		const CdcForeignKeyDef *key = &def->foreign_keys[i];
+
+		if (options->refuse_cascades)
+			add_reason(reasons, "Foreign key \"%s\" changes rows of the table, and the source does not log that.",
+			           schema_server_string(key->name));
+		else if (options->make_cascades && !key->is_exact)
+			add_reason(reasons,
+			           "Foreign key \"%s\" changes rows of the table, the source does not log that, and its "
+			           "columns are texts that are equal in more ways than one.",
+			           schema_server_string(key->name));
+		else if (options->make_cascades && key->ncolumns > INDEX_MAX_KEYS)
+			add_reason(reasons, "Foreign key \"%s\" has %u columns.", schema_server_string(key->name), key->ncolumns);
+	}
+}
+
 /*
  * See table.h. When several things are wrong, the SQLSTATE and the hint are
  * those of the first kind in the order: key, types, names; the detail lists
@@ -150,6 +171,14 @@ schema_def_is_supported(const CdcTableDef *def, const SchemaTypeOptions *options
 	{
 		*sqlstate = CDC_ERRCODE_NO_KEY;
 		*hint = "Give the table a primary key over whole columns, or leave it out of the pipeline.";
+	}
+
+	check_foreign_keys(def, options, &reasons);
+	if (reasons.len > 0 && *sqlstate == 0)
+	{
+		*sqlstate = CDC_ERRCODE_UNSUPPORTED_EVENT;
+		*hint = "See option \"cascades\"; or give the columns a collation that ends in _bin, or drop the "
+		        "foreign key on the source.";
 	}
 
 	for (uint32 i = 0; i < def->ncolumns; i++)

@@ -22,6 +22,7 @@ extern CdcTableDef *schema_def_from_jsonb(Datum value);
 
 /* Has the table of a stored definition no key? */
 extern bool schema_def_is_keyless(Datum value);
+extern bool schema_def_has_unlogged(Datum value); /* has it foreign keys that do what the source does not log? */
 
 /*
  * Why a table cannot be mirrored: no usable key (prefix key parts, a key column

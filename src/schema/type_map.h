@@ -46,6 +46,8 @@ typedef struct SchemaOverride SchemaOverride;
 typedef struct SchemaTypeOptions
 {
 	bool tinyint1_as_boolean; /* tinyint(1) -> boolean instead of smallint */
+	bool refuse_cascades;     /* a table that foreign keys change unseen is not supported */
+	bool make_cascades;       /* what they do is done here, so it has to be known exactly */
 	List *overrides;          /* of SchemaOverride, most specific first: see schema_override.c */
 	SchemaPolicies policies;
 } SchemaTypeOptions;

@@ -536,9 +536,12 @@ check_tables(CheckState *state)
 					psprintf("The server does not log what ON DELETE or ON UPDATE does to rows of: %s.", names),
 					native != NULL
 					? "SET PERSIST_ONLY innodb_native_foreign_keys = OFF;"
-					: "Changes that foreign keys make to these tables will be missing in the target.");
+					: "A pipeline does the same to the rows here; see its option \"cascades\".");
 	else
-		add_ok(state, "foreign_keys", "No foreign key changes rows of other tables.");
+		add_ok(state, "foreign_keys",
+			   state->check->info->flavor == MYSQL_FLAVOR_MARIADB
+			   ? "The server does not log what ON DELETE or ON UPDATE does to rows; the user sees no such foreign key in information_schema, which hides them from who may only read. cdc_check_pipeline() tells of a pipeline's tables."
+			   : "No foreign key changes rows of other tables.");
 }
 
 static void

@@ -88,7 +88,7 @@ for my $round (1 .. $rounds)
 	$source->stop_writers;
 	$ok or diag("round $round ($what, $victim, seed $seed): $error");
 	my $name = "round $round: $what, $victim killed";
-	my $same = $ok ? $pipeline->is_same($name) : fail($name);
+	my $same = $ok ? $pipeline->is_same("B20: $name") : fail("B20: $name");
 	next if $same;
 	# after a difference the later rounds would only repeat it
 	diag("stopped at round $round of $rounds (again: CDC_SEED=$seed test/run tap 040)");

@@ -69,7 +69,7 @@ $source->sql('start transaction', 'delete from shop.queue where id = 20', 'updat
 $source->sql('start transaction', (map { "update shop.queue set name = concat('x', $_) where id = $_" } 4 .. 19),
 	(map { my $next = $_ == 19 ? 4 : $_ + 1; "update shop.queue set name = concat(char(64 + $next), $next) where id = $_" } 4 .. 19), 'commit');
 $pipeline->wait_for_catchup;
-is($pipeline->table_status('queue', 'state'), 'streaming', 'wandering unique values do not stop the table') or diag($pipeline->table_status('queue', 'last_error'));
+is($pipeline->table_status('queue', 'state'), 'streaming', 'B35: wandering unique values do not stop the table') or diag($pipeline->table_status('queue', 'last_error'));
 $pipeline->is_same('unique values have arrived', 'queue');
 is($pipeline->table_status('queue', 'tier'), 'lean', 'in the lean tier');
 unlike($postgres->log_text, qr/come again one by one/, 'no batch had to be taken apart');

@@ -15,9 +15,10 @@ use Test::More;
 my $source = CdcBridge::Source->new(args => ($ENV{CDC_SOURCE} // '') eq 'mysql' ? [ '--gtid-mode=OFF', '--enforce-gtid-consistency=OFF', '--performance-schema=ON' ] : []);
 my $postgres = CdcBridge::Postgres->new;
 $source->sql('create database shop', 'create database elsewhere', 'create table elsewhere.t (id int auto_increment primary key, v int)',
-	'create table shop.i (id int primary key, v int)', 'create table shop.m (id int primary key, v int) engine = MyISAM', 'insert into shop.i values (0, 0)', 'insert into shop.m values (0, 0)');
+	'create table shop.i (id int primary key, v int)', 'create table shop.m (id int primary key, v int) engine = MyISAM', 'insert into shop.i values (0, 0)', 'insert into shop.m values (0, 0)',
+	'create table shop.u (id int primary key, x int unique, y int unique)', 'insert into shop.u values ' . join(', ', map { "($_, $_, $_)" } 1 .. 20));
 $source->dbh->do(sprintf("grant backup_admin on *.* to '%s'\@'%%'", $source->user)) if $source->is_mysql;
-my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, tables => '{shop.i,shop.m}')->setup->start;
+my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, tables => '{shop.i,shop.m,shop.u}')->setup->start;
 $pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
 
 # Run statements in one session, wait, compare.
@@ -29,7 +30,7 @@ sub all_in_one
 	$dbh->do($_) for @statements;
 	$dbh->disconnect;
 	$pipeline->wait_for_catchup;
-	$pipeline->is_same($name, qw(i m));
+	$pipeline->is_same($name, qw(i m u));
 	return join("\n", map { "$_->[2] $_->[5]" } @{ $source->dbh->selectall_arrayref("show binlog events in '$file' from $offset") });
 }
 sub log_has { my ($log, $what, $name) = @_; return $source->is_mariadb ? like($log, $what, "$name (as logged)") : unlike($log, qr/ROLLBACK TO/, "$name (not logged)"); }
@@ -51,7 +52,19 @@ is($postgres->psql('select count(*) from shop.i where id > 100'), '30', 'B2: hal
 all_in_one('B2: inside an XA transaction', q{xa start 'x'}, 'insert into shop.i values (50, 50)', 'savepoint a', 'insert into shop.i values (51, 51)', 'insert into shop.m values (51, 51)', 'rollback to a',
 	'insert into shop.i values (52, 52)', q{xa end 'x'}, q{xa prepare 'x'}, q{xa commit 'x'});
 is($postgres->psql('select count(*) from shop.i where id in (50, 51, 52)'), '2', 'B2: and are not here');
-is($postgres->psql(q{select string_agg(source_table || ' ' || state, ', ' order by source_table) from pg_stat_cdc_table}), 'i streaming, m streaming', 'no table stopped');
+is($postgres->psql(q{select string_agg(source_table || ' ' || state, ', ' order by source_table) from pg_stat_cdc_table}), 'i streaming, m streaming, u streaming', 'no table stopped');
+
+# ---- several uniques at once
+my $u = sub { return $postgres->psql(q{select string_agg(id || ':' || coalesce(x::text, '-') || ':' || coalesce(y::text, '-'), ' ' order by id) from shop.u where id } . $_[0]); };
+$postgres->poll(q{select count(*) from pg_stat_cdc_index where source_table = 'u' and state = 'built'}, '2');
+all_in_one('B35: REPLACE that meets three rows', 'replace into shop.u values (1, 2, 3)');
+is($u->('< 4'), '1:2:3', 'B35: one is left of them');
+all_in_one('B35: ON DUPLICATE KEY UPDATE, by either key', 'insert into shop.u values (30, 4, 30) on duplicate key update id = 30, y = 31', 'insert into shop.u values (40, 40, 5), (41, 41, 41) on duplicate key update x = 42');
+is($u->('in (4, 5, 30, 40, 41)'), '5:42:5 30:4:31 41:41:41', 'B35: these are changed');
+all_in_one('B35: values change places in one statement and in one transaction', 'update shop.u set x = -x where id in (6, 7)', 'begin', 'update shop.u set x = 7 where id = 6', 'update shop.u set x = 6 where id = 7',
+	'update shop.u set y = null where id = 8', 'update shop.u set y = 8 where id = 9', 'update shop.u set y = 9 where id = 8', 'commit', 'update shop.u set x = x + 1 where id between 10 and 20 order by x desc');
+is($u->('between 6 and 9'), '6:7:6 7:6:7 8:8:9 9:9:8', 'B35: they are in their new places');
+all_in_one('B35: several tables in one statement', 'update shop.u, shop.i set shop.u.y = shop.u.y + 1000, shop.i.v = shop.i.v + 1 where shop.u.id = shop.i.id', 'delete shop.u, shop.i from shop.u, shop.i where shop.u.id = shop.i.id and shop.u.id in (14, 21)');
 
 # ---- engines without transactions
 $log = all_in_one('B3: a row of an engine without transactions', 'insert into shop.m values (60, 60)', 'update shop.m set v = 61 where id = 60');
@@ -75,32 +88,32 @@ for my $round (1 .. 3)
 	$source->dbh->do('flush binary logs') for 1 .. $round;
 	$pipeline->start->wait_for_state('streaming') if $round == 2;
 	$pipeline->wait_for_catchup;
-	$pipeline->is_same("B21, B22: rows among those of other tables, $round rotations", qw(i m));
+	$pipeline->is_same("B21, B22: rows among those of other tables, $round rotations", qw(i m u));
 }
 my ($file, $offset) = $source->binlog_position;
 $source->sql('insert into shop.i values (99, 99)');
 $pipeline->wait_for_catchup;
 like(join(' ', map { $_->[2] } @{ $source->dbh->selectall_arrayref("show binlog events in '$file' from $offset") }), $source->is_mariadb ? qr/Write_rows_v1/ : qr/Write_rows\b/, 'B31: the version of the row events');
-$pipeline->is_same('B31: both versions are read', qw(i m));
+$pipeline->is_same('B31: both versions are read', qw(i m u));
 
 # ---- CREATE TABLE ... SELECT
 $source->sql('create table shop.copy as select * from shop.i', 'create table elsewhere.copy (primary key (id)) select * from shop.i', 'insert into shop.i values (200, 200)', 'drop table elsewhere.copy');
 $pipeline->wait_for_catchup;
-is($postgres->psql(q{select string_agg(source_table || ' ' || state, ', ' order by source_table) from pg_stat_cdc_table}), 'i streaming, m streaming', 'CREATE TABLE ... SELECT into tables that are not mirrored');
-$pipeline->is_same('both sides are equal', qw(i m));
+is($postgres->psql(q{select string_agg(source_table || ' ' || state, ', ' order by source_table) from pg_stat_cdc_table}), 'i streaming, m streaming, u streaming', 'CREATE TABLE ... SELECT into tables that are not mirrored');
+$pipeline->is_same('both sides are equal', qw(i m u));
 # the definition is read before the stream comes to the statement
 $pipeline->stop;
 $source->sql('create table shop.made (primary key (id)) select * from shop.i', 'update shop.made set v = v + 1');
 $postgres->psql(q{select cdc_add_table('shop_in', 'shop.made')});
 $pipeline->start->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
 is($pipeline->table_status('made', 'state'), 'streaming', 'a table that joins before its CREATE TABLE ... SELECT') or diag($pipeline->describe);
-$pipeline->is_same('has its rows', qw(i m made));
+$pipeline->is_same('has its rows', qw(i m u made));
 # made anew, it is another one
 $source->sql('drop table shop.made', 'create table shop.made (primary key (id)) select id, v, 1 as w from shop.i');
 $pipeline->wait_for_table_state('made', 'stopped');
 $postgres->psql('drop table shop.made');
 $postgres->psql(q{select cdc_resync_table('shop_in', 'shop.made')});
 $pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
-$pipeline->is_same('made anew by CREATE TABLE ... SELECT and copied anew', qw(i m made));
+$pipeline->is_same('made anew by CREATE TABLE ... SELECT and copied anew', qw(i m u made));
 
 done_testing();

@@ -43,6 +43,8 @@ show(CdcBuf *out, const char *text, size_t len, uint64_t sql_mode)
 					   statement.changes_shape ? " shape" : "", statement.changes_default ? " default" : "",
 					   statement.is_temporary ? " temporary" : "",
 					   statement.if_not_exists ? " if-not-exists" : "", statement.or_replace ? " or-replace" : "");
+		if (statement.changes_cascades)
+			cdc_buf_add_str(out, " cascades");
 		if (statement.savepoint[0] != '\0')
 			cdc_buf_printf(out, " <%s>", statement.savepoint);
 		if (statement.xid[0] != '\0')
@@ -179,10 +181,13 @@ test_alter(void)
 	check("ALTER TABLE t ADD PRIMARY KEY (b)", "alter shape db.t");
 	check("ALTER TABLE t ADD CONSTRAINT UNIQUE (b)", "alter shape db.t");
 	check("ALTER TABLE t ADD CONSTRAINT `c` UNIQUE (b)", "alter shape db.t");
-	check("ALTER TABLE t ADD CONSTRAINT c FOREIGN KEY (a) REFERENCES u (b, c) ON DELETE CASCADE", "alter db.t");
+	check("ALTER TABLE t ADD CONSTRAINT c FOREIGN KEY (a) REFERENCES u (b, c) ON DELETE CASCADE", "alter cascades db.t");
+	check("ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES u (b) ON DELETE RESTRICT ON UPDATE SET NULL, ADD INDEX (a)", "alter cascades db.t");
+	check("ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES u (b) ON DELETE NO ACTION", "alter db.t");
+	check("ALTER TABLE t ADD COLUMN a timestamp ON UPDATE CURRENT_TIMESTAMP", "alter shape db.t");
 	check("ALTER TABLE t ADD CONSTRAINT IF NOT EXISTS c CHECK (a > 1)", "alter db.t");
 	check("ALTER TABLE t DROP INDEX i", "alter shape db.t");
-	check("ALTER TABLE t DROP FOREIGN KEY f, DROP CHECK c", "alter db.t");
+	check("ALTER TABLE t DROP FOREIGN KEY f, DROP CHECK c", "alter cascades db.t");
 	check("ALTER TABLE t DROP CONSTRAINT c", "alter shape db.t");
 	check("ALTER TABLE t RENAME INDEX a TO b, RENAME KEY c TO d", "alter db.t");
 	check("ALTER TABLE t RENAME COLUMN a TO b", "alter shape db.t");
