@@ -113,7 +113,7 @@ forget_open(Apply *apply)
 
 		table->row = NULL;
 		table->batch = NULL;
-		table->any_deleted = table->any_reread = table->noted_defaults = false;
+		table->any_deleted = table->any_reread = table->noted_defaults = table->keeps_rows = false;
 	}
 	list_free(apply->open_tables);
 	apply->open_tables = NIL;

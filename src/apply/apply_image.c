@@ -353,6 +353,8 @@ apply_image_complete(Apply *apply, ApplyTable *table, const CdcChange *change)
 			return false;
 		throw_missing(table, missing);
 	}
+	if (copying && table->keeps_rows && !apply_reread_is_done(apply, table))
+		return false;
 	if (copying && has_diff && !apply_reread_is_exact(apply, table))
 		return false;
 	if (table->batch != NULL)

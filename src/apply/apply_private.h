@@ -52,6 +52,7 @@ typedef struct ApplyTable
 	uint32		debts;			/* number of the next one, see note_debt; it need not begin anew */
 	bool		any_deleted;	/* snapshot_deleted may have rows */
 	bool		any_reread;		/* snapshot_reread may have rows */
+	bool		keeps_rows;		/* the target had rows of its own when the copy began, which are not the source's */
 	bool		noted_defaults; /* it is noted that a row was filled with defaults while the table is copied */
 
 	bool		lasting;		/* its engine has no transactions: the source's ROLLBACK leaves its rows */
@@ -317,6 +318,9 @@ extern void apply_image_throw_absent(const ApplyTable *table, int column);
 
 /* Does the row with search's key show nothing that the stream has not come to yet? */
 extern bool apply_reread_is_exact(Apply *apply, const ApplyTable *table);
+
+/* Was the row with search's key read again already? */
+extern bool apply_reread_is_done(Apply *apply, const ApplyTable *table);
 
 /* An entry for the row after the change, without its key, in CurrentMemoryContext; and write it down. */
 extern CatalogReread *apply_reread_make(Apply *apply, const ApplyTable *table, const CdcChange *change);

@@ -18,7 +18,8 @@
  *	  only when the row was read before it: all chunks were when the table is in
  *	  CATCHUP and the stream behind its high mark, and a row that was read again was
  *	  when the stream is behind the mark that its entry has then. Else the row is
- *	  taken away and listed too. Where the log has the document before, nothing of
+ *	  taken away and listed too. So is a row of a target that had rows of its own
+ *	  (on_existing "append"): it may be an older one. Where the log has the document before, nothing of
  *	  this is needed.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -64,6 +65,20 @@ apply_reread_is_exact(Apply *apply, const ApplyTable *table)
 	}
 	PopActiveSnapshot();
 	return exact;
+}
+
+bool
+apply_reread_is_done(Apply *apply, const ApplyTable *table)
+{
+	HeapTarget *target = table->row->target;
+	const CatalogReread *entry = NULL;
+
+	if (!table->any_reread)
+		return false;
+	PushActiveSnapshot(GetTransactionSnapshot());
+	entry = catalog_reread_find(apply->pipeline_id, table->table_id, chunk_key_bytes(target, target->search));
+	PopActiveSnapshot();
+	return entry != NULL && entry->is_read;
 }
 
 /* --------------------------------------------------------- how the source finds the row */

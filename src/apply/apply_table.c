@@ -332,6 +332,7 @@ void
 apply_table_open(Apply *apply, ApplyTable *table)
 {
 	MemoryContext old;
+	bool		written;
 
 	if (table->row != NULL)
 		return;
@@ -341,6 +342,7 @@ apply_table_open(Apply *apply, ApplyTable *table)
 		/* every look-up from here on uses a snapshot taken after the lock */
 		catalog_lock_table(apply->pipeline_id, table->table_id, RowExclusiveLock);
 		table->any_deleted = catalog_deleted_any(apply->pipeline_id, table->table_id);
+		catalog_deleted_notes(apply->pipeline_id, table->table_id, &written, &table->keeps_rows);
 		table->any_reread = table->any_deleted && catalog_reread_any(apply->pipeline_id, table->table_id);
 		/* from now on whoever writes a chunk looks each key up */
 		catalog_deleted_note_stream(apply->pipeline_id, table->table_id);

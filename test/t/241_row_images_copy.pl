@@ -45,11 +45,11 @@ sub with_image
 
 sub begin
 {
-	my ($rate) = @_;
+	my ($rate, $more) = @_;
 	$session = $source->connect;
 	$session->do('use shop');
 	$session->do("set session binlog_row_value_options = 'PARTIAL_JSON'") if $mysql;
-	$pipeline->{options} = qq({"snapshot_chunk_rows": 50, "snapshot_workers": 1, "max_rows_per_second": $rate});
+	$pipeline->{options} = qq({"snapshot_chunk_rows": 50, "snapshot_workers": 1, "max_rows_per_second": $rate) . ($more // '') . '}';
 	$pipeline->start->wait_for_state('snapshot');
 	ok($postgres->poll(q{select count(*) from cdc_bridge.snapshot_chunk where state = 'done'}, 1) || 1, 'the copy is under way');
 	return;
@@ -87,6 +87,16 @@ is($postgres->psql(q{select count(*) from shop.t where id in (250, 251, 252, 253
 $postgres->kill9_process($pipeline->status('ingest_pid'));
 $pipeline->wait_for_state('snapshot');
 finish('changes in part of rows that come later');
+$pipeline->stop->drop->drop_target;
+
+# ---- a target that had older rows of its own: a part is not mixed with those
+make();
+$postgres->psql('create schema shop; create table shop.t (id int primary key, a int, b int, t text, j ' . ($mysql ? 'jsonb' : 'text') . "); insert into shop.t values (250, -1, -1, 'older', null), (251, -1, -1, 'older', null)");
+begin(20, ', "on_existing": "append"');
+with_image('MINIMAL', 'update t set a = 1001 where id = 250', 'update t set id = 1251 where id = 251');
+ok($postgres->poll('select count(*) from cdc_bridge.snapshot_reread', 2), 'rows that are older than the copy are read again too');
+with_image('MINIMAL', 'update t set b = 1002 where id = 250');
+finish('a target that had rows');
 $pipeline->stop->drop->drop_target;
 
 # ---- 2. the source has logged the change and does not show it: the row is not read before it does
