@@ -8,6 +8,7 @@ use CdcBridge::Env qw(poll_until);
 use CdcBridge::Pipeline;
 use CdcBridge::Postgres;
 use CdcBridge::Source;
+use POSIX ();
 use Test::More;
 
 my $rows = 20000;
@@ -93,6 +94,7 @@ if (!$reader)
 		my ($status, $n) = $postgres->try_psql('select count(*) from shop.big');
 		print $out $status == 0 ? "$n\n" : "error\n";
 	}
+	POSIX::_exit(0);
 }
 poll_until(sub { return -s $counts }, 30);
 resync('big');
