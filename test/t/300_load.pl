@@ -56,7 +56,7 @@ my $changed = $measure->();
 note(sprintf('%d tables: %.1f kB for each idle, %.1f kB for each that has changed', $tables, $idle, $changed));
 cmp_ok($idle, '<', 20, 'memory of an idle table (kB)');
 cmp_ok($changed, '<', 60, 'memory of a table that has changed once (kB)');
-is($postgres->psql('select ' . join(' + ', map { "(select price from many.t$_)" } 1 .. 100)), '250.00', 'the changes are there');
+is($postgres->psql('select ' . join(' + ', map { "(select price from many.t$_)" } 1 .. 10)), '25.00', 'the changes are there');
 $many->stop->drop->drop_target;
 
 # ---- a thousand columns, over which an image's bits take many bytes
