@@ -40,7 +40,8 @@ for my $name (@benches)
 {
 	my $bench = $report->{benches}{$name} // {};
 	my %told = map { $_->{name} => $_ } map { @{ $bench->{$_} // [] } } qw(series ratios values);
-	is_deeply([ grep { !$told{$_} } @{ $lines{$name} } ], [], "$name has all its lines");
+	# S16: that a copy is fast is measured there, and asserted nowhere
+	is_deeply([ grep { !$told{$_} } @{ $lines{$name} } ], [], ($name eq 'snapshot' ? 'S16: ' : '') . "$name has all its lines");
 	is_deeply([ map { "$_->{name} min $_->{min} median $_->{median} max $_->{max}" } grep { !($_->{min} > 0 && $_->{min} <= $_->{median} && $_->{median} <= $_->{max}) } @{ $bench->{series} // [] } ],
 		[], "$name: times are in order");
 	my @ok = grep { $_->{ok} } @{ $bench->{checks} // [] };

@@ -50,14 +50,6 @@ is($postgres->psql(q{select state, rows_copied, percent from pg_stat_cdc_snapsho
 $source->sql('insert into shop.empty values (1, 1)');
 $pipeline->wait_for_catchup->is_same('and followed', 'empty');
 
-# ---- S16: with the chunks that are the default
-$pipeline->stop->drop->drop_target;
-$pipeline->{options} = undef;
-$pipeline->start->wait_for_tables;
-my $rate = $postgres->psql(q{select round(rows_copied / greatest(extract(epoch from finished_at - started_at), 0.001)) from pg_stat_cdc_snapshot where source_table = 'many'});
-cmp_ok($rate, '>', 4000, 'S16: speed: rows per second, ten times of what users complain of');
-note("$rate rows per second");
-
 # ---- S6: keys far apart, and rows that are added at the end faster than they are copied
 $pipeline->stop->drop->drop_target;
 $source->sql('drop table shop.many', 'drop table shop.empty', 'create table shop.uneven (id bigint auto_increment primary key, v int)',
