@@ -150,7 +150,8 @@ implicit_cell(const CdcColumnDef *column, CdcArena *arena, CdcCell *cell)
 		case CDC_TYPE_BLOB:
 			return read_text(column, "", arena, cell);
 		case CDC_TYPE_ENUM:
-			if (column->nlabels == 0)
+			/* a question mark may stand for a character that information_schema cannot show */
+			if (column->nlabels == 0 || memchr(column->labels[0].data, '?', column->labels[0].len) != NULL)
 				return false;
 			cell->kind = CDC_CELL_TEXT;
 			cell->len = column->labels[0].len;
