@@ -25,7 +25,7 @@ cmp_ok($took, '>=', ($rows - $chunk) / $rate, "$rows rows at $rate a second by t
 $pipeline->stop->drop->drop_target;
 $pipeline->{options} = '{"max_rows_per_second": 1, "snapshot_workers": 2}';
 $pipeline->start;
-ok($postgres->poll(q{select count(*) from cdc_bridge.snapshot_chunk where state = 'done'}, 2), 'the copy has begun');
+ok($postgres->poll(q{select count(*) > 0 from cdc_bridge.snapshot_chunk where state = 'done'}, 't'), 'the copy has begun');
 $pipeline->stop;
 pass('it stops in the middle');
 
