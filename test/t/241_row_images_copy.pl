@@ -51,7 +51,7 @@ sub begin
 	$session->do("set session binlog_row_value_options = 'PARTIAL_JSON'") if $mysql;
 	$pipeline->{options} = qq({"snapshot_chunk_rows": 50, "snapshot_workers": 1, "max_rows_per_second": $rate) . ($more // '') . '}';
 	$pipeline->start->wait_for_state('snapshot');
-	ok($postgres->poll(q{select count(*) from cdc_bridge.snapshot_chunk where state = 'done'}, 1) || 1, 'the copy is under way');
+	ok($postgres->poll(q{select count(*) > 0 from cdc_bridge.snapshot_chunk where state = 'done'}, 't'), 'the copy is under way');
 	return;
 }
 
