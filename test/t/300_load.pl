@@ -77,7 +77,7 @@ $source->sql('create table shop.large (id int primary key, body longblob, note l
 	q{insert into shop.large select 1, repeat('ab', 9000000), repeat('z', 100)},
 	q{insert into shop.large select 2, repeat(x'00', 16777215), repeat('ä', 4000000)});
 $postgres->psql(q{select cdc_add_table('shop_in', 'shop.large')});
-$pipeline->wait_for_tables;
+$pipeline->wait_for_table_state('large', 'streaming');
 $source->sql(q{insert into shop.large select 3, repeat('xy', 20000000), null}, q{update shop.large set note = 'small again' where id = 2},
 	q{update shop.large set body = repeat('q', 16777216) where id = 1},
 	q{insert into shop.large select id + 10, body, note from shop.large where id < 3});
@@ -89,7 +89,7 @@ is($postgres->psql('select id, length(body), md5(body), length(note), md5(note) 
 # ---- the target takes nothing: the source goes on writing, the worker's memory stays as it is, and nothing is connected anew
 $source->sql('create table shop.flood (id int primary key auto_increment, filler varchar(1000))');
 $postgres->psql(q{select cdc_add_table('shop_in', 'shop.flood')});
-$pipeline->wait_for_tables;
+$pipeline->wait_for_table_state('flood', 'streaming');
 open(my $holder, '|-', "$postgres->{bindir}/psql", '-qXAt', '-h', $postgres->host, '-p', $postgres->port, '-U', 'postgres', 'postgres') or die "psql: $!";
 $holder->autoflush(1);
 print $holder "begin; lock table shop.flood in share mode;\n";
