@@ -76,9 +76,9 @@ for my $round (1 .. $rounds)
 	$old->stop_writers;
 	write_to($new);
 	push @killed, kill_some($victims[ rand @victims ]);
+	$pair->wait_for_server($pipeline, $new);    # were the old one back before, it could be followed as the replica that it then is
 	$old->start;
 	$old->replicate_from($new);
-	$pair->wait_for_server($pipeline, $new);
 	push @killed, kill_some($victims[ rand @victims ]);
 	$new->stop_writers;
 	$pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
