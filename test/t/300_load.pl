@@ -11,7 +11,7 @@ use CdcBridge::Source;
 use POSIX ();
 use Test::More;
 
-my $tables = $ENV{CDC_LOAD_TABLES} || 500;
+my $tables = $ENV{CDC_LOAD_TABLES} || 1000;
 my $megabytes = $ENV{CDC_LOAD_MB} || 24;
 my $source = CdcBridge::Source->new(args => ['--max-allowed-packet=256M', '--max-connections=200', '--table-open-cache=400']);
 my $postgres = CdcBridge::Postgres->new(conf => "max_locks_per_transaction = 256\n");
@@ -48,6 +48,7 @@ my $many = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, na
 $many->wait_for_state('streaming', 180)->wait_for_tables(180);
 is($postgres->psql(q{select count(*) from pg_stat_cdc_table where pipeline = 'many_in' and state = 'streaming'}), $tables, 'all tables stream');
 $_->stop->start->wait_for_state('streaming') for $pipeline, $many;    # what the copy needed is given back
+# what a worker has once, as the ring of packets, is in it
 my $measure = sub { return (private_kb($many->status('ingest_pid')) - private_kb(worker())) / $tables; };
 my $idle = $measure->();
 $source->sql(map { "update many.t$_ set price = price + 1 where id = 1" } 1 .. $tables);
@@ -55,7 +56,7 @@ $many->wait_for_catchup(120);
 my $changed = $measure->();
 note(sprintf('%d tables: %.1f kB for each idle, %.1f kB for each that has changed', $tables, $idle, $changed));
 cmp_ok($idle, '<', 20, 'memory of an idle table (kB)');
-cmp_ok($changed, '<', 60, 'memory of a table that has changed once (kB)');
+cmp_ok($changed, '<', 100, 'memory of a table that has changed once (kB)');
 is($postgres->psql('select ' . join(' + ', map { "(select price from many.t$_)" } 1 .. 10)), '25.00', 'the changes are there');
 $many->stop->drop->drop_target;
 
