@@ -273,8 +273,9 @@ sub wait_for_replica
 	my $gtids = $from->gtids;
 	my $ask = $self->is_mysql ? "select gtid_subset('$gtids', \@\@global.gtid_executed)"
 	  : "select master_gtid_wait('$gtids', 0.1) = 0";
-	die "the replica does not come to $gtids\n" unless poll_until(sub { return $self->query_value($ask); });
-	return $self;
+	return $self if poll_until(sub { return $self->query_value($ask); });
+	my $row = $self->dbh->selectrow_hashref($self->is_mysql ? 'show replica status' : 'show slave status') // {};
+	die "the replica does not come to $gtids\n" . join('', map { "$_: $row->{$_}\n" } grep { /Error$|State$|_Running$/ && ($row->{$_} // '') ne '' } sort keys %$row);
 }
 
 # Run CODE->($dbh, $number) in COUNT forked processes, each with a connection of its own, until stop_writers.
