@@ -243,6 +243,21 @@ catalog_scan_end(CatalogScan *scan)
 	table_close(scan->rel, scan->mode == AccessShareLock ? AccessShareLock : NoLock);
 }
 
+int32
+catalog_last_id(CatalogRelation which, AttrNumber id, int32 pipeline_id)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+	int32		last = 0;
+
+	catalog_scan_begin_ordered(&scan, which, AccessShareLock, 1, &pipeline_id);
+	tuple = catalog_scan_next_ordered(&scan, BackwardScanDirection);
+	if (HeapTupleIsValid(tuple))
+		last = catalog_get_int32(tuple, RelationGetDescr(scan.rel), id);
+	catalog_scan_end(&scan);
+	return last;
+}
+
 void
 catalog_tuple_insert(Relation rel, Datum *values, bool *nulls)
 {

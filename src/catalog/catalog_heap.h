@@ -341,6 +341,9 @@ extern HeapTuple catalog_scan_next_ordered(CatalogScan *scan, ScanDirection dire
 /* Gives up an AccessShareLock at once, keeps stronger ones to the end of the transaction. */
 extern void catalog_scan_end(CatalogScan *scan);
 
+/* The highest id that a pipeline's rows have, where the primary key is (pipeline, id); 0 when there are none. */
+extern int32 catalog_last_id(CatalogRelation which, AttrNumber id, int32 pipeline_id);
+
 /* Write through an open table, maintain its indexes, make it visible to the commands that follow. */
 extern void catalog_tuple_insert(Relation rel, Datum *values, bool *nulls);
 extern void catalog_tuple_update(Relation rel, HeapTuple old, Datum *values, bool *nulls, bool *replaces);

@@ -24,16 +24,7 @@
 int32
 catalog_prepared_next_id(int32 pipeline_id)
 {
-	CatalogScan scan;
-	HeapTuple	tuple;
-	int32		last = 0;
-
-	catalog_scan_begin_ordered(&scan, CATALOG_REL_PREPARED_TRANSACTION, AccessShareLock, 1, &pipeline_id);
-	tuple = catalog_scan_next_ordered(&scan, BackwardScanDirection);
-	if (HeapTupleIsValid(tuple))
-		last = catalog_get_int32(tuple, RelationGetDescr(scan.rel), Anum_prepared_transaction_prepared_id);
-	catalog_scan_end(&scan);
-	return last + 1;
+	return catalog_last_id(CATALOG_REL_PREPARED_TRANSACTION, Anum_prepared_transaction_prepared_id, pipeline_id) + 1;
 }
 
 static CatalogPrepared *

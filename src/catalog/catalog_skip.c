@@ -76,16 +76,7 @@ catalog_skip_count(int32 pipeline_id)
 int32
 catalog_skip_last(int32 pipeline_id)
 {
-	CatalogScan scan;
-	HeapTuple	tuple;
-	int32		result = 0;
-
-	catalog_scan_begin_ordered(&scan, CATALOG_REL_SKIPPED_TRANSACTION, AccessShareLock, 1, &pipeline_id);
-	tuple = catalog_scan_next_ordered(&scan, BackwardScanDirection);
-	if (HeapTupleIsValid(tuple))
-		result = catalog_get_int32(tuple, RelationGetDescr(scan.rel), Anum_skipped_transaction_skip_id);
-	catalog_scan_end(&scan);
-	return result;
+	return catalog_last_id(CATALOG_REL_SKIPPED_TRANSACTION, Anum_skipped_transaction_skip_id, pipeline_id);
 }
 
 /* Do two requests mean the same transaction, as far as their words tell? */

@@ -174,22 +174,6 @@ catalog_table_list_left(int32 pipeline_id)
 	return result;
 }
 
-/* Highest number that is taken; both relations have it as their second column. */
-static int32
-last_id_in(CatalogRelation which, int32 pipeline_id)
-{
-	CatalogScan scan;
-	HeapTuple	tuple;
-	int32		result = 0;
-
-	catalog_scan_begin_ordered(&scan, which, AccessShareLock, 1, &pipeline_id);
-	tuple = catalog_scan_next_ordered(&scan, BackwardScanDirection);
-	if (HeapTupleIsValid(tuple))
-		result = catalog_get_int32(tuple, RelationGetDescr(scan.rel), Anum_pipeline_table_table_id);
-	catalog_scan_end(&scan);
-	return result;
-}
-
 /* Highest number of a table that has left for good. */
 static int32
 last_left(int32 pipeline_id)
@@ -233,8 +217,8 @@ last_table_id(int32 pipeline_id)
 {
 	StaticAssertStmt((int) Anum_pipeline_table_table_id == (int) Anum_table_state_table_id, "same column");
 	return Max(last_left(pipeline_id),
-			   Max(last_id_in(CATALOG_REL_PIPELINE_TABLE, pipeline_id),
-				   last_id_in(CATALOG_REL_TABLE_STATE, pipeline_id)));
+			   Max(catalog_last_id(CATALOG_REL_PIPELINE_TABLE, Anum_pipeline_table_table_id, pipeline_id),
+				   catalog_last_id(CATALOG_REL_TABLE_STATE, Anum_table_state_table_id, pipeline_id)));
 }
 
 static void
