@@ -41,7 +41,6 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "common/hashfn.h"
-#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "apply/apply_private.h"
@@ -50,6 +49,7 @@
 #include "heap/heap_lean.h"
 #include "heap/heap_match.h"
 #include "heap/heap_sql.h"
+#include "util/util_wait.h"
 
 /* What the batch comes to for one key. */
 typedef struct BatchRow
@@ -268,7 +268,7 @@ write_deletes(ApplyTable *table, bool look)
 
 		if (row->exists || !(row->expected || look))
 			continue;
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		found = heap_lean_find(target, row->key);
 		if (found)
 			heap_lean_delete(target, row->key);
@@ -290,7 +290,7 @@ write_updates(ApplyTable *table, bool look)
 
 		if (!row->exists || !(row->expected || look))
 			continue;
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		found = heap_lean_find(target, row->key);
 		table->delta.conflicts += !apply_table_is_copying(table) && found != row->expected;
 		if (!found)
@@ -311,7 +311,7 @@ write_inserts(ApplyTable *table)
 
 		if (row->tuple == NULL)
 			continue;
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		heap_lean_insert(table->row->target, row->key, row->tuple, row->is_complete);
 		row->tuple = NULL;
 	}

@@ -49,6 +49,7 @@
 
 #include "apply/apply_private.h"
 #include "heap/heap_rows.h"
+#include "util/util_wait.h"
 
 /* One foreign key of a child. */
 typedef struct ApplyCascade
@@ -450,7 +451,7 @@ change_rows(Apply *apply, const ApplyCascade *cascade, CdcForeignAction action, 
 	found = MakeSingleTupleTableSlot(RelationGetDescr(target->rel), &TTSOpsMinimalTuple);
 	while (result == APPLY_OK && tuplestore_gettupleslot(store, true, false, found))
 	{
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		slot_getallattrs(found);
 		MemoryContextSwitchTo(row_cxt);
 		result = change_row(apply, cascade, found, action, new_values);

@@ -37,13 +37,13 @@
 #include "postgres.h"
 
 #include "mb/pg_wchar.h"
-#include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 #include "apply/apply_private.h"
 #include "binlog/change_store.h"
 #include "util/util_arena.h"
+#include "util/util_wait.h"
 
 /* Kept changes are cut into pieces of this size. */
 #define PIECE_SIZE (256 * 1024)
@@ -144,7 +144,7 @@ write_pieces(Apply *apply)
 		hold->prepared_id = catalog_prepared_next_id(apply->pipeline_id);
 	for (size_t at = 0; at < hold->bytes.len; at += PIECE_SIZE)
 	{
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		catalog_prepared_add_piece(apply->pipeline_id, hold->prepared_id, ++hold->pieces, hold->bytes.data + at,
 								   Min(hold->bytes.len - at, PIECE_SIZE));
 	}
@@ -278,7 +278,7 @@ replay_bytes(Apply *apply, Replay *replay, const char *data, size_t len)
 			return APPLY_OK;
 		if (status != CDC_OK)
 			throw_damaged(apply, psprintf("They cannot be read: %s.", err.text));
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		MemoryContextReset(apply->change_cxt);
 		cdc_arena_reset(&apply->arena);
 		replay->changes++;

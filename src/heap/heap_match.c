@@ -11,7 +11,6 @@
 #include "access/htup_details.h"
 #include "access/tableam.h"
 #include "common/hashfn.h"
-#include "miscadmin.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -20,6 +19,7 @@
 #include "heap/heap_lean.h"
 #include "heap/heap_match.h"
 #include "heap/heap_private.h"
+#include "util/util_wait.h"
 
 typedef struct MatchEntry
 {
@@ -216,7 +216,7 @@ walk(HeapTarget *target, HeapMatchDecide decide, void *arg)
 
 	while (verdict != HEAP_MATCH_STOP && table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		verdict = decide(slot, arg);
 		if (verdict == HEAP_MATCH_DELETE)
 			(void) heap_lean_delete_tuple(target, &slot->tts_tid);
@@ -247,7 +247,7 @@ heap_match_write(HeapMatch *match)
 
 		for (; row->net > 0; row->net--)
 		{
-			CHECK_FOR_INTERRUPTS();
+			util_check_interrupts();
 			heap_lean_insert(match->target, NULL, heap_copytuple(row->tuple), false);
 		}
 	}

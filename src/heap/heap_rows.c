@@ -17,7 +17,6 @@
 #include "access/xact.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
-#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -25,6 +24,7 @@
 
 #include "heap/heap_private.h"
 #include "heap/heap_rows.h"
+#include "util/util_wait.h"
 
 /* Rows that are fetched at a time; memory of the store before it goes to disk. */
 #define FETCH_ROWS 1000
@@ -68,7 +68,7 @@ put_rows(Tuplestorestate *store, TupleDesc desc, SPITupleTable *rows, uint64 n)
 
 	for (uint64 i = 0; i < n; i++)
 	{
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		heap_deform_tuple(rows->vals[i], rows->tupdesc, values, nulls);
 		tuplestore_putvalues(store, desc, values, nulls);
 	}

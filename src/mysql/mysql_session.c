@@ -26,7 +26,6 @@
 
 #include "lib/ilist.h"
 #include "lib/stringinfo.h"
-#include "miscadmin.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
 #include "utils/builtins.h"
@@ -168,7 +167,7 @@ static inline bool
 next_record(MysqlSession *session, int timeout_ms, UtilWaitEvent why,
 			uint32 *kind, const uint8 **data, size_t *len)
 {
-	CHECK_FOR_INTERRUPTS();
+	util_check_interrupts();
 	if (mysql_ring_next(session->ring, kind, data, len))
 		return true;
 	if (timeout_ms == 0)

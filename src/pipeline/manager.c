@@ -382,9 +382,12 @@ look_after_pipeline(const CatalogPipeline *pipeline, List *verify_wanted, Timest
 				if (place->latch != NULL)
 					SetLatch(place->latch);
 			}
-			if (place->pid != 0 && place->stamp != 0 && place->stamp != pipeline->stamp)
+			if (place->pid != 0 && (place->leave_at != 0 || (place->stamp != 0 && place->stamp != pipeline->stamp)))
 			{
-				/* altered since it began: the next one reads what stands there now */
+				/*
+				 * Altered since it began: the next one reads what stands there now. Or it was stopped, and started again before
+				 * this process had left.
+				 */
 				shmem_ask_to_leave(place->pid, place->latch, &place->leave_at);
 				*nap = Min(*nap, LEAVE_NAP_MS);
 			}

@@ -12,6 +12,7 @@
 
 #include "access/xact.h"
 #include "catalog/pg_foreign_server.h"
+#include "util/util_wait.h"
 #include "common/pg_prng.h"
 #include "foreign/foreign.h"
 #include "miscadmin.h"
@@ -137,7 +138,7 @@ worker_watch_leave(const TimestampTz *at)
 void
 worker_check_interrupts(void)
 {
-	CHECK_FOR_INTERRUPTS();
+	util_check_interrupts();
 	if (leave_at != NULL && *(const volatile TimestampTz *) leave_at != 0)
 		proc_exit(0);
 	if (ConfigReloadPending)

@@ -25,8 +25,8 @@
 
 #include "access/xact.h"
 #include "catalog/namespace.h"
+#include "util/util_wait.h"
 #include "mb/pg_wchar.h"
-#include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -223,7 +223,7 @@ write_down(Adopt *adopt, CatalogPositionLog *log)
 	/* targets first, catalog rows last: see the order of locks */
 	forboth(lc, adopt->tables, lc2, adopt->defs)
 	{
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		errors = lappend(errors, try_table(adopt, lfirst(lc), lfirst(lc2)));
 	}
 	forthree(lc, adopt->tables, lc2, adopt->defs, lc3, errors)

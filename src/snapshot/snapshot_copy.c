@@ -35,7 +35,6 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "miscadmin.h"
 #include "pgstat.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -48,6 +47,7 @@
 #include "snapshot/snapshot_copy.h"
 #include "util/util_arena.h"
 #include "util/util_error.h"
+#include "util/util_wait.h"
 
 /*
  * So long an answer may lie here unread while we write: the source keeps the statement, and the table's lock, until it
@@ -279,7 +279,7 @@ insert_rows(SnapshotCopy *copy, const PageNotes *notes)
 
 	for (int64 i = 0; i < page->nrows; i++)
 	{
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		MemoryContextReset(row_cxt);
 		copy->row_no = i + 1;
 

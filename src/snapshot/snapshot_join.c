@@ -38,7 +38,6 @@
 
 #include "access/xact.h"
 #include "mb/pg_wchar.h"
-#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -48,6 +47,7 @@
 #include "catalog/catalog_shadow.h"
 #include "heap/heap_row.h"
 #include "snapshot/snapshot_private.h"
+#include "util/util_wait.h"
 
 /* How a source table is called when it is asked for again. */
 static char *
@@ -380,7 +380,7 @@ write_down(SnapshotPrepare *p, List *known, List *left, const CatalogPosition *d
 		List	   *others = list_copy(taken);
 		ListCell   *lc2;
 
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		if (c->put_off)
 		{
 			if (!c->is_known || still_wants(c))

@@ -40,7 +40,6 @@
 
 #include "access/table.h"
 #include "access/xact.h"
-#include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
@@ -266,7 +265,7 @@ copy_rows(SnapshotCopy *copy, CopyTable *table, HeapRow *row, int64 *bytes)
 	old = MemoryContextSwitchTo(row_cxt);
 	while (mysql_session_fetch(copy->session, &from))
 	{
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		copy->asking = false;
 		MemoryContextReset(row_cxt);
 		copy->row_no = ++n;

@@ -36,12 +36,12 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 #include "catalog/catalog_lock.h"
 #include "snapshot/snapshot_copy.h"
+#include "util/util_wait.h"
 
 /* The first chunks of a table, by the source's estimate of a row; later ones go by what rows turn out to be. */
 #define CHUNK_FIRST_BYTES (4 * 1024 * 1024)
@@ -694,7 +694,7 @@ snapshot_plan_next(SnapshotCopy *copy, bool same_table)
 		int32		chunk_no = 0;
 		bool		has_others;
 
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		forget_tables(copy);
 		if (copy->queue == NIL)
 		{

@@ -26,7 +26,6 @@
 #include "catalog/namespace.h"
 #include "executor/spi.h"
 #include "mb/pg_wchar.h"
-#include "miscadmin.h"
 #include "nodes/value.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -441,7 +440,7 @@ write_down(SnapshotPrepare *p, CatalogPositionLog *log)
 	{
 		SnapshotCandidate *c = lfirst(lc);
 
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		c->error = snapshot_refuse_early(p, c, taken);
 		if (c->error == NULL)
 		{

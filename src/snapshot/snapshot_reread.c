@@ -31,7 +31,6 @@
 
 #include "access/xact.h"
 #include "lib/stringinfo.h"
-#include "miscadmin.h"
 #include "pgstat.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -40,6 +39,7 @@
 #include "catalog/catalog_lock.h"
 #include "mysql/mysql_text.h"
 #include "snapshot/snapshot_copy.h"
+#include "util/util_wait.h"
 
 /* Keys that are asked for at a time, and the most text of their rows that is kept. */
 #define KEYS_AT_ONCE 100
@@ -231,7 +231,7 @@ write_rows(SnapshotCopy *copy, Answer *answer)
 	old = MemoryContextSwitchTo(row_cxt);
 	foreach(lc, answer->rows)
 	{
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		MemoryContextReset(row_cxt);
 		write_row(copy, answer, row, lfirst(lc));
 	}

@@ -16,7 +16,6 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -25,6 +24,7 @@
 #include "util/util_arena.h"
 #include "util/util_error.h"
 #include "util/util_gtid.h"
+#include "util/util_wait.h"
 
 /* What SHOW BINLOG EVENTS says of a GTID event, before the GTID and its quote. */
 #define GTID_NEXT "SET @@SESSION.GTID_NEXT= '"
@@ -89,7 +89,7 @@ read_mysql(MysqlSession *session, const CdcPosition *position)
 	{
 		MemoryContext old = MemoryContextSwitchTo(row_cxt);
 
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		if (row.nfields > COLUMN_INFO)
 			add_event(set, &row, position->offset);
 		MemoryContextSwitchTo(old);

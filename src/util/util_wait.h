@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * util_wait.h
- *	  Waiting for the latch, optionally with a file descriptor, interruptible.
+ *	  Waiting for the latch, optionally with a file descriptor, interruptible; interrupts and the end of the postmaster.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -10,6 +10,10 @@
 #define CDC_UTIL_WAIT_H
 
 #include "postgres.h"
+
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/pmsignal.h"
 
 /* What a worker of ours waits for; shown as wait event from PostgreSQL 17 on ("CdcBridgeSourceRead", ...). */
 typedef enum UtilWaitEvent
@@ -29,5 +33,18 @@ typedef enum UtilWaitEvent
  * readable.
  */
 extern bool util_wait(pgsocket fd, long timeout_ms, UtilWaitEvent why);
+
+/*
+ * Process interrupts (so it may throw), and exit when the postmaster is gone. For loops of workers: one that always has
+ * something to do never waits, and a wait is the only other place where it would notice. While it lives no new postmaster can
+ * start. Costs next to nothing: the kernel tells the death by a signal, where it can.
+ */
+static inline void
+util_check_interrupts(void)
+{
+	CHECK_FOR_INTERRUPTS();
+	if (unlikely(!PostmasterIsAlive()))
+		proc_exit(1);
+}
 
 #endif							/* CDC_UTIL_WAIT_H */

@@ -507,7 +507,7 @@ scan_range(Verify *verify, VerifyTarget *target, VerifyLeaf *leaf)
 	old = MemoryContextSwitchTo(row_cxt);
 	while (table_scan_getnextslot_tidrange(scan, ForwardScanDirection, leaf->slot))
 	{
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		MemoryContextReset(row_cxt);
 		verify_target_show(target, leaf);
 		scan_row(verify, target);
@@ -587,7 +587,7 @@ count_target(Verify *verify)
 
 		while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 		{
-			CHECK_FOR_INTERRUPTS();
+			util_check_interrupts();
 			work->count_target++;
 		}
 		ExecDropSingleTupleTableSlot(slot);

@@ -36,12 +36,12 @@
 #include "postgres.h"
 
 #include "common/pg_prng.h"
-#include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "mysql/mysql_sum.h"
+#include "util/util_wait.h"
 #include "verify/verify_private.h"
 
 /*
@@ -267,7 +267,7 @@ compare_columns(Verify *verify, VerifyTarget *target, const VerifyPage *page, ui
 	*sum = 0;
 	for (int i = 0; i < page->nrows; i++)
 	{
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		MemoryContextReset(row_cxt);
 		verify_target_take(verify, target, &page->rows[i], work->in_page);
 		/* also those of a chunk that differs: its parts do not add them again */
@@ -372,7 +372,7 @@ fetch_page(Verify *verify, VerifyTarget *target, const VerifyPage *page)
 
 	for (int i = 0; i < page->nrows; i++)
 	{
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		verify_target_take(verify, target, &page->rows[i], verify->work->in_page);
 		keys[i] = verify_target_key_taken(target);
 	}
@@ -394,7 +394,7 @@ compare_rows(Verify *verify, VerifyTarget *target, const VerifyPage *page, uint6
 	{
 		int			found;
 
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		MemoryContextReset(row_cxt);
 		verify_target_take(verify, target, &page->rows[i], NULL);
 		if (work->keys != NULL)

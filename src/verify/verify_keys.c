@@ -28,10 +28,10 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
 #include "storage/buffile.h"
 #include "utils/memutils.h"
 
+#include "util/util_wait.h"
 #include "verify/verify_private.h"
 
 #define PARTS 128
@@ -118,7 +118,7 @@ read_hashes(BufFile *file, uint64 *hashes, int64 n)
 	{
 		size_t		some = (size_t) Min(n, READ_HASHES) * sizeof(uint64);
 
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		if (BufFileRead(file, hashes, some) != some)
 			ereport(ERROR,
 					(errcode_for_file_access(),

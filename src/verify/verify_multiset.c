@@ -33,12 +33,12 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "common/hashfn.h"
-#include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 #include "mysql/mysql_sum.h"
+#include "util/util_wait.h"
 #include "verify/verify_private.h"
 
 /* Text of rows that is turned into hashes in one transaction. */
@@ -200,7 +200,7 @@ count_page(Verify *verify, const VerifyPage *page)
 		uint64		hash;
 		Candidate  *candidate;
 
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		MemoryContextReset(row_cxt);
 		verify_target_take(verify, target, &page->rows[i], NULL);
 		hash = verify_target_hash_taken_row(target);
@@ -287,7 +287,7 @@ scan_target(Verify *verify, VerifyTarget *target)
 		MemoryContextSwitchTo(row_cxt);
 		while (table_scan_getnextslot(scan, ForwardScanDirection, leaf->slot))
 		{
-			CHECK_FOR_INTERRUPTS();
+			util_check_interrupts();
 			MemoryContextReset(row_cxt);
 			verify_target_show(target, leaf);
 			count_row(verify->work, target);

@@ -21,8 +21,8 @@
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
+#include "util/util_wait.h"
 #include "commands/defrem.h"
-#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -185,7 +185,7 @@ verify_range_sum(Verify *verify, VerifyTarget *target, const ChunkKey *lower, co
 
 		while (*rows < most && next_row(target, leaf, scan))
 		{
-			CHECK_FOR_INTERRUPTS();
+			util_check_interrupts();
 			MemoryContextReset(row_cxt);
 			slot_getallattrs(target->slot);
 			*sum += schema_sum_row(target->sum, in_sum, target->slot->tts_values, target->slot->tts_isnull);
@@ -219,7 +219,7 @@ extras_of_leaf(Verify *verify, VerifyTarget *target, VerifyLeaf *leaf, RangeKeys
 	{
 		uint64		hash;
 
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		MemoryContextReset(row_cxt);
 		hash = verify_target_hash_slot(target);
 		work->result.rows_target++;

@@ -44,7 +44,6 @@
 #include "access/htup_details.h"
 #include "access/sysattr.h"
 #include "access/xact.h"
-#include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -274,7 +273,7 @@ judge_all(Verify *verify, VerifyTarget *target)
 	{
 		VerifyAnswer *answer = &work->answers[i];
 
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		MemoryContextReset(row_cxt);
 		verify_target_take(verify, target, &answer->row, NULL);
 		/* a row whose key only the collation takes for one that we asked for is nobody's */
@@ -290,7 +289,7 @@ judge_all(Verify *verify, VerifyTarget *target)
 	}
 	for (int j = 0; j < work->nsuspects; j++)
 	{
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		MemoryContextReset(row_cxt);
 		if (work->suspects[j].was_asked)
 			judge(verify, target, &work->suspects[j], NULL);

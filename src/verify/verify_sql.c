@@ -27,6 +27,7 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_inherits.h"
+#include "util/util_wait.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
@@ -384,7 +385,7 @@ verify_sql_scan(VerifyTarget *target, Datum *const after, void (*each) (VerifyTa
 	run_select(query.data, after != NULL ? target->nkey : 0, types, after);
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		show_tuple(target, SPI_tuptable->vals[i], SPI_tuptable->tupdesc, target->key_attnums, target->nkey);
 		MemoryContextReset(row_cxt);
 		MemoryContextSwitchTo(row_cxt);

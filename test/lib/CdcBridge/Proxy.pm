@@ -78,16 +78,19 @@ sub _order
 
 # ---- in the proxy's process
 
+sub _end
+{
+	my ($pair) = @_;
+	close($_) for @$pair{qw(client server)};
+	$pair->{gone} = 1;
+	return;
+}
+
 sub _reset
 {
 	my ($pair) = @_;
-	for my $socket (@$pair{qw(client server)})
-	{
-		setsockopt($socket, SOL_SOCKET, SO_LINGER, pack('ii', 1, 0));
-		close($socket);
-	}
-	$pair->{gone} = 1;
-	return;
+	setsockopt($_, SOL_SOCKET, SO_LINGER, pack('ii', 1, 0)) for @$pair{qw(client server)};
+	return _end($pair);
 }
 
 sub _serve
@@ -139,7 +142,9 @@ sub _carry
 	my $from_server = $from == $pair->{server};
 	my $to = $from_server ? $pair->{client} : $pair->{server};
 	my $n = sysread($from, my $bytes, CHUNK);
-	return _reset($pair) if !$n;
+	return _reset($pair) if !defined $n;
+	# a side that has closed is passed on as that, not as a reset, which may overtake the last bytes
+	return _end($pair) if !$n;
 	if ($from_server && defined $pair->{left})
 	{
 		$bytes = substr($bytes, 0, $pair->{left}) if length($bytes) > $pair->{left};
