@@ -12,7 +12,6 @@
 
 #include "access/xact.h"
 #include "catalog/pg_foreign_server.h"
-#include "util/util_wait.h"
 #include "common/pg_prng.h"
 #include "foreign/foreign.h"
 #include "miscadmin.h"
@@ -32,6 +31,7 @@
 #include "compat/pg_compat.h"
 #include "pipeline/worker.h"
 #include "util/util_fingerprint.h"
+#include "util/util_wait.h"
 
 /* A worker that ran this long was healthy: its failures are forgotten. */
 #define HEALTHY_MS 60000

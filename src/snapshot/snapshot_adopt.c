@@ -25,7 +25,6 @@
 
 #include "access/xact.h"
 #include "catalog/namespace.h"
-#include "util/util_wait.h"
 #include "mb/pg_wchar.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -36,6 +35,7 @@
 #include "schema/table.h"
 #include "snapshot/snapshot.h"
 #include "util/util_subtransaction.h"
+#include "util/util_wait.h"
 
 typedef struct Adopt
 {

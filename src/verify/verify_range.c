@@ -21,7 +21,6 @@
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
-#include "util/util_wait.h"
 #include "commands/defrem.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -31,6 +30,7 @@
 #include "compat/pg_compat.h"
 #include "heap/heap_row.h"
 #include "mysql/mysql_text.h"
+#include "util/util_wait.h"
 #include "verify/verify_private.h"
 
 /* Keys that one step looks through. */

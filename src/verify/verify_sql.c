@@ -27,7 +27,6 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_inherits.h"
-#include "util/util_wait.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
@@ -42,6 +41,7 @@
 #include "utils/typcache.h"
 
 #include "compat/pg_compat.h"
+#include "util/util_wait.h"
 #include "verify/verify_private.h"
 
 /* Name of the keys in the statement that fetches rows, and their memory before they go to disk. */
