@@ -1,12 +1,12 @@
 # The plain-C rungs: they build without PostgreSQL, are tested under sanitizers and fuzzed alone.
 #
-#   make plain       compile src/core, src/binlog, src/ddl with the strictest warnings
+#   make plain       compile src/core, src/binlog, src/ddl, src/format with the strictest warnings
 #   make test-unit   unit and golden tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   make fuzz        fuzz every decoder (FUZZ_RUNS, CDC_FUZZ_INPUTS, CDC_FUZZ_SECONDS, FUZZ_SEED); make fuzz-json: one
 #
 # Everything that is built goes below build/. Needs libdeflate and libzstd, and zlib as a second opinion in the tests; prove for test-unit; clang for fuzz.
 
-PLAIN_DIRS   := src/core src/binlog src/ddl
+PLAIN_DIRS   := src/core src/binlog src/ddl src/format
 PLAIN_CC     ?= cc
 PLAIN_CFLAGS ?= -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror
 PLAIN_OPT    ?= -O2 -g

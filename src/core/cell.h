@@ -47,7 +47,15 @@ typedef enum CdcCellKind
 	CDC_CELL_DATE,				/* time: year, month, day; zero parts possible */
 	CDC_CELL_TIME,				/* time: negative, hour up to 838, minute, second, micro */
 	CDC_CELL_DATETIME,			/* time: all parts; zero parts possible */
-	CDC_CELL_TIMESTAMP			/* epoch_us: microseconds since 1970 UTC; INT64_MIN is the zero timestamp */
+	CDC_CELL_TIMESTAMP,			/* epoch_us: microseconds since 1970 UTC; INT64_MIN is the zero timestamp */
+
+	/* what leaves PostgreSQL only, see outgoing.h */
+	CDC_CELL_BOOL,				/* i: 0 or 1 */
+	CDC_CELL_DAYS,				/* i: days since 2000-01-01; INT32_MIN and INT32_MAX are the infinities */
+	CDC_CELL_MICROS,			/* i: microseconds since 2000-01-01 (UTC for timestamptz), INT64_MIN and _MAX the infinities; time: since midnight */
+	CDC_CELL_LIST,				/* list: an array, or one dimension of it */
+	CDC_CELL_UNCHANGED,			/* the change did not touch the value, and nobody knows it */
+	CDC_CELL_ABSENT				/* not part of this row image */
 } CdcCellKind;
 
 #define CDC_ZERO_TIMESTAMP INT64_MIN
@@ -64,7 +72,15 @@ typedef struct CdcTimeParts
 	uint32_t	micro;
 } CdcTimeParts;
 
-typedef struct CdcCell
+typedef struct CdcCell CdcCell;
+
+typedef struct CdcCellList
+{
+	uint32_t	count;
+	const CdcCell *cells;
+} CdcCellList;
+
+struct CdcCell
 {
 	CdcCellKind kind;
 	uint32_t	len;
@@ -78,7 +94,8 @@ typedef struct CdcCell
 		int64_t		epoch_us;
 		const char *data;
 		CdcTimeParts time;
+		const CdcCellList *list;
 	}			v;
-} CdcCell;
+};
 
 #endif							/* CDC_CORE_CELL_H */

@@ -347,8 +347,7 @@ cell_text(SchemaColumn *column, const CdcCell *cell, uint32 *len, bool terminate
 		case CDC_CELL_TIMESTAMP:
 			append_timestamp(&buf, cell->v.epoch_us, digits);
 			break;
-		case CDC_CELL_TEXT:
-		case CDC_CELL_NULL:
+		default:
 			throw_form(column, cell);
 	}
 	*len = buf.len;

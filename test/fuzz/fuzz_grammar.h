@@ -19,6 +19,7 @@ typedef struct Reader
 {
 	const char *p;
 	const char *end;
+	bool any_blanks; /* between tokens, and a plus before exponents; else as MySQL writes: one behind each comma and colon */
 } Reader;
 
 static bool read_value(Reader *r, int depth);
@@ -37,6 +38,22 @@ expect(Reader *r, const char *what)
 	if ((size_t) (r->end - r->p) < len || memcmp(r->p, what, len) != 0)
 		return false;
 	r->p += len;
+	return true;
+}
+
+/* A comma or a colon, and the blanks that may or must stand there. */
+static bool
+expect_separator(Reader *r, const char *with_blank)
+{
+	if (!r->any_blanks)
+		return expect(r, with_blank);
+	while (peek(r) == ' ')
+		r->p++;
+	if (peek(r) != with_blank[0])
+		return false;
+	r->p++;
+	while (peek(r) == ' ')
+		r->p++;
 	return true;
 }
 
@@ -74,7 +91,7 @@ read_number(Reader *r)
 	if (peek(r) == 'e')
 	{
 		r->p++;
-		if (peek(r) == '-')
+		if (peek(r) == '-' || (r->any_blanks && peek(r) == '+'))
 			r->p++;
 		return read_digits(r);
 	}
@@ -113,14 +130,18 @@ read_container(Reader *r, bool is_object, int depth)
 	char close = is_object ? '}' : ']';
 
 	r->p++;
+	while (r->any_blanks && peek(r) == ' ')
+		r->p++;
 	for (bool first = true; peek(r) != close; first = false)
 	{
-		if (!first && !expect(r, ", "))
+		if (!first && !expect_separator(r, ", "))
 			return false;
-		if (is_object && !(read_string(r) && expect(r, ": ")))
+		if (is_object && !(read_string(r) && expect_separator(r, ": ")))
 			return false;
 		if (!read_value(r, depth - 1))
 			return false;
+		while (r->any_blanks && peek(r) == ' ')
+			r->p++;
 	}
 	r->p++;
 	return true;
@@ -149,10 +170,20 @@ read_value(Reader *r, int depth)
 	}
 }
 
-static bool
+/* As MySQL prints documents. */
+static inline bool
 json_is_valid(const char *text, size_t len, int depth)
 {
-	Reader r = {text, text + len};
+	Reader r = {text, text + len, false};
+
+	return read_value(&r, depth) && r.p == r.end;
+}
+
+/* With blanks between tokens wherever they may be. */
+static inline bool
+json_is_valid_anyhow(const char *text, size_t len, int depth)
+{
+	Reader r = {text, text + len, true};
 
 	return read_value(&r, depth) && r.p == r.end;
 }

@@ -183,6 +183,9 @@ dump_cell(const CdcCell *cell, CdcBuf *out)
 			else
 				cdc_buf_printf(out, "epoch:%lld", (long long) cell->v.epoch_us);
 			break;
+		default:
+			cdc_buf_printf(out, "(kind %d)", (int) cell->kind);
+			break;
 	}
 }
 

@@ -1,0 +1,94 @@
+/*-------------------------------------------------------------------------
+ *
+ * format.c
+ *	  The formats there are, and what calls them.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "format/format.h"
+
+#include <string.h>
+
+static const CdcFormatOps *const formats[] = {
+	&cdc_format_debezium_json,
+	&cdc_format_plain_json,
+};
+
+#define NFORMATS ((int) (sizeof(formats) / sizeof(formats[0])))
+
+const CdcFormatOps *
+cdc_format_nth(int n)
+{
+	return n >= 0 && n < NFORMATS ? formats[n] : NULL;
+}
+
+const CdcFormatOps *
+cdc_format_find(const char *name)
+{
+	for (int i = 0; i < NFORMATS; i++)
+	{
+		if (strcmp(formats[i]->name, name) == 0)
+			return formats[i];
+	}
+	return NULL;
+}
+
+void
+cdc_format_init(CdcFormat *format, const CdcFormatOps *ops, const CdcFormatOptions *options, const CdcAllocator *allocator)
+{
+	format->ops = ops;
+	format->options = *options;
+	for (int i = 0; i < CDC_FORMAT_CACHE_SIZE; i++)
+	{
+		format->cache[i].version = 0;
+		cdc_buf_init(&format->cache[i].value_schema, allocator, 0);
+		cdc_buf_init(&format->cache[i].key_schema, allocator, 0);
+	}
+}
+
+void
+cdc_format_free(CdcFormat *format)
+{
+	for (int i = 0; i < CDC_FORMAT_CACHE_SIZE; i++)
+	{
+		format->cache[i].version = 0;
+		cdc_buf_free(&format->cache[i].value_schema);
+		cdc_buf_free(&format->cache[i].key_schema);
+	}
+}
+
+static CdcStatus
+result(const CdcBuf *out, const CdcRecord *record, CdcError *err)
+{
+	const char *schema = record->table != NULL ? record->table->schema : "";
+	const char *name = record->table != NULL ? record->table->name : "";
+
+	switch (out->status)
+	{
+		case CDC_OK:
+			return CDC_OK;
+		case CDC_LIMIT:
+			return cdc_fail(err, CDC_LIMIT, out->len, "a record of table \"%s.%s\" would be longer than %zu bytes", schema, name, out->limit);
+		case CDC_NOMEM:
+			return cdc_fail(err, CDC_NOMEM, out->len, "no memory for a record of table \"%s.%s\"", schema, name);
+		default:
+			return cdc_fail(err, out->status, out->len, "a value of table \"%s.%s\" has no form in this format", schema, name);
+	}
+}
+
+CdcStatus
+cdc_format_value(CdcFormat *format, const CdcRecord *record, CdcBuf *out, CdcError *err)
+{
+	format->ops->value(format, record, out);
+	return result(out, record, err);
+}
+
+CdcStatus
+cdc_format_key(CdcFormat *format, const CdcRecord *record, CdcBuf *out, CdcError *err)
+{
+	if (record->kind != CDC_RECORD_CHANGE || format_key_row(record) == NULL)
+		return CDC_END;
+	format->ops->key(format, record, out);
+	return result(out, record, err);
+}
