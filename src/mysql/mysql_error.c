@@ -67,8 +67,9 @@ is_login_refusal(unsigned int code)
 		case 1820:				/* password must be changed */
 		case 1862:				/* password expired */
 		case 2049:				/* old authentication */
-		case 2059:				/* client has no such plugin */
+		case MYSQL_ERR_NO_PLUGIN:
 		case 2061:				/* plugin says no */
+		case MYSQL_ERR_PLUGIN_NOT_ALLOWED:
 		case 3118:				/* account is locked */
 		case 3955:				/* account blocked after failed logins */
 		case 4151:				/* MariaDB: account is locked */
@@ -84,8 +85,20 @@ is_key_refusal(const MysqlErrorSite *site, const MysqlThreadError *error)
 {
 	if (!site->key_was_refused)
 		return false;
-	return error->code == 2000 || error->code == 2061 || error->code == 2059 ||
+	return error->code == 2000 || error->code == 2061 || error->code == MYSQL_ERR_NO_PLUGIN ||
 		error->code == 5014 || mentions(error, "caching_sha2") || mentions(error, "public key");
+}
+
+/*
+ * The client library has no such plugin to log in. libmariadb (3.3.20) may leave
+ * its text beside the number of what the server said to that, "access denied".
+ */
+static bool
+is_plugin_missing(const MysqlThreadError *error)
+{
+	return !mentions(error, "caching_sha2") &&
+		(error->code == MYSQL_ERR_NO_PLUGIN ||
+		 (error->code == MYSQL_ERR_ACCESS_DENIED && mentions(error, "could not be loaded")));
 }
 
 static void
@@ -93,7 +106,19 @@ report_connect(const MysqlErrorSite *site, const MysqlThreadError *error, Report
 {
 	report->sqlstate = ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION;
 	report->message = psprintf("could not connect to source server \"%s\"", site->server_name);
-	if (is_key_refusal(site, error))
+	if (is_plugin_missing(error))
+	{
+		report->sqlstate = ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION;
+		report->hint = "The client library of this server has no such way to log in. Install a libmariadb that has it (PARSEC: 3.4 and later), "
+			"or give the account another one with ALTER USER on the source: ed25519 on MariaDB, caching_sha2_password on MySQL.";
+	}
+	else if (error->code == MYSQL_ERR_PLUGIN_NOT_ALLOWED)
+	{
+		report->sqlstate = ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION;
+		report->hint = "This way to log in is not taken, because it may show the password to whoever answers. "
+			"Give the account another one with ALTER USER on the source: ed25519 on MariaDB, caching_sha2_password on MySQL.";
+	}
+	else if (is_key_refusal(site, error))
 	{
 		report->sqlstate = ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION;
 		report->hint = "The user logs in by caching_sha2_password, which needs TLS (sslmode \"require\"), "
@@ -299,10 +324,14 @@ mysql_error_throw(const MysqlErrorSite *site, const MysqlThreadError *error)
 {
 	Report		report = {0};
 	char	   *text = pstrdup(error->text[0] ? error->text : "the client library gave no reason");
-	size_t		text_len = strlen(text);
+	size_t		text_len;
 	const char *wanted = "";
 	StringInfoData number;
 
+	/* libmariadb (3.3.20) names the plugin from a buffer that it has written other things into, our answer to the greeting */
+	if (error->code == MYSQL_ERR_PLUGIN_NOT_ALLOWED)
+		text = pstrdup("the server asks for a way to log in that is not taken");
+	text_len = strlen(text);
 	/* a full stop of its own would stand before ours */
 	if (text[text_len - 1] == '.')
 		text[text_len - 1] = '\0';

@@ -16,6 +16,8 @@
 /* The server's and the library's error numbers that something here depends on. */
 #define MYSQL_ERR_ACCESS_DENIED			1045
 #define MYSQL_ERR_BINLOG				1236	/* "fatal error ... when reading data from binary log" */
+#define MYSQL_ERR_NO_PLUGIN				2059	/* the client library cannot load it */
+#define MYSQL_ERR_PLUGIN_NOT_ALLOWED	5010	/* MARIADB_OPT_RESTRICTED_AUTH leaves it out */
 
 typedef enum MysqlErrorStage
 {

@@ -85,7 +85,7 @@ sub pipeline_copy
 sub pipe_copy
 {
 	my $table = fresh_table('pipe');
-	my $client = $source->is_mysql ? "$source->{mysql_home}/bin/mysql" : 'mariadb';
+	my $client = $source->client;
 	my (undef, $seconds) = run_shell("$client --no-defaults --socket='$source->{dir}/s.sock' --user=root --default-character-set=utf8mb4 "
 		  . "--init-command=\"set time_zone = '+00:00'\" --quick --batch --skip-column-names -e 'select $columns from bench.item' "
 		  . "| $psql -c \"copy $table from stdin (null 'NULL')\"");

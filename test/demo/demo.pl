@@ -130,7 +130,7 @@ unlink("$source->{dir}/pause");
 
 say_step('Go on');
 print 'The shop is open again. Look around with', "\n\n    ", $postgres->bindir, '/psql -h ', $postgres->dir, ' -p ', $postgres->port, " -U postgres\n\n";
-print '    ', ($source->is_mysql ? "$source->{mysql_home}/bin/mysql" : 'mariadb'), " --no-defaults -S $source->{dir}/s.sock -uroot shop\n\n";
+print '    ', $source->client, " --no-defaults -S $source->{dir}/s.sock -uroot shop\n\n";
 print "and end it with: make demo-stop\n";
 # what lives on is no longer ours to end
 POSIX::_exit(0);

@@ -1,5 +1,5 @@
 # The README's walk: a schema is mirrored, changes follow, the pipeline is stopped, started and dropped.
-# cells: mariadb-15 mariadb-18 mysql-15 mysql-18
+# cells: mariadb-15 mariadb-18 mysql-15 mysql-18 mariadb118-15
 
 use strict;
 use warnings;

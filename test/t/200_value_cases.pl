@@ -92,7 +92,7 @@ else
 {
 	$case{m26} = [ 'M26: JSON of MariaDB', 'a json, b longtext, c json default (json_object())', [ 'a, b', q('{"b": 1, "a": [1, 2.50, 1e3, true]}', '{not json') ], [ 'a, b, c', q{'[]', '[]', '[ 1 ,2 ]'} ], [ 'a, b, c', q{'"\\\\u00e9é"', '', 'null'} ] ];
 	$case{m28_maria} = [ 'M28: DECIMAL with 38 decimals', 'a decimal(38,38), b decimal(65,38)', map { "${_}0.${\ ('9' x 38)}, ${_}${\ ('9' x 27)}.${\ ('9' x 38)}" } '', '-' ];
-	$case{m40} = [ 'M40: UUID, INET4, INET6 and COMPRESSED', 'a uuid, b inet6, c inet4, d varchar(2000) compressed, e text compressed, f blob compressed, g varchar(300) character set latin1 compressed, h mediumtext compressed',
+	$case{m40} = [ 'M40: UUID, INET4, INET6 and COMPRESSED', 'a uuid, b inet6, c inet4, d varchar(2000) compressed, e text compressed, f blob compressed, g varchar(300) compressed character set latin1, h mediumtext compressed',
 		q{'123e4567-e89b-12d3-a456-426655440000', '2001:db8::ff00:42:8329', '10.0.0.1', repeat('abc', 400), repeat('ü', 5000), repeat(x'00', 5000), repeat('é', 200), repeat('x', 100000)},
 		q{'ffffffff-ffff-7fff-bfff-ffffffffff00', '::ffff:192.168.0.1', '0.0.0.0', 'x', '', '', '', 'short'}, q{'00000000-0000-0000-0000-000000000000', '::', '255.255.255.255', '', 'x', x'ff', 'é', ''},
 		q{'00000000-0000-1000-8000-000000000001', '::1.2.3.4', '127.0.0.1', null, null, null, null, null}, q{uuid(), 'fe80::1', '1.0.0.0', ' ', ' ', ' ', ' ', ' '} ];

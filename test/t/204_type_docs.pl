@@ -15,7 +15,8 @@ my $postgres = CdcBridge::Postgres->new;
 my $tree = tree();
 my %file = (common => 'docs/types.md', mysql => 'docs/sources/mysql.md', mariadb => 'docs/sources/mariadb.md');
 
-# The rows of tables whose second column has that heading: [ types at the source ], [ types here ], line for messages.
+# The rows of tables whose second column has that heading: [ types at the source ], [ types here ], line for messages. A row whose notes
+# begin with "11.7 and later" is for newer servers only.
 sub rows_of
 {
 	my ($file, $heading) = @_;
@@ -26,6 +27,7 @@ sub rows_of
 		$inside = 0 unless $line =~ /^\|/;
 		if (@cells > 2 && $cells[1] eq 'source') { $inside = $cells[2] eq $heading; next; }
 		next if !$inside || $line =~ /^\|---/;
+		next if ($cells[3] // '') =~ /^(\d+)\.(\d+) and later/ && $source->version < $1 * 10000 + $2 * 100;
 		push @rows, [ [ $cells[1] =~ /`([^`]+)`/g ], $cells[2], "$file: $cells[1]" ];
 	}
 	return @rows;

@@ -13,7 +13,7 @@ use Test::More;
 my $source = CdcBridge::Source->new;
 my $postgres = CdcBridge::Postgres->new;
 my %has;
-for my $extension ($source->is_mysql ? qw(postgis vector) : 'postgis')
+for my $extension ('postgis', $source->has_vectors ? 'vector' : ())
 {
 	$has{$extension} = $postgres->psql("select count(*) from pg_available_extensions where name = '$extension'");
 	$postgres->psql("set client_min_messages = warning; create schema $extension; create extension $extension schema $extension") if $has{$extension};
@@ -35,6 +35,7 @@ if ($has{vector})
 {
 	$table{vectors} = 'v vector(3), w vector(2000)';
 	$values{vectors} = [ q{to_vector('[1, 2.5, -3e-5]'), null}, q{to_vector('[0.1, 5.61, 16777216]'), to_vector(concat('[', repeat('0.1,', 1999), '7]'))}, 'null, null' ];
+	s/to_vector/vec_fromtext/g for $source->is_mariadb ? @{ $values{vectors} } : ();
 }
 my @names = sort keys %table;
 

@@ -1,4 +1,4 @@
-# apt-unpack.sh: sourced by get-postgres and get-mysql. Unpacks Debian packages of another suite into a folder, as any
+# apt-unpack.sh: sourced by get-postgres, get-mysql and get-mariadb. Unpacks Debian packages of another suite into a folder, as any
 # user and without touching the system: apt works on lists, a cache and an (empty) package database of its own.
 #
 # The mirror, its proxy and its credentials are the ones that apt uses on this machine already.

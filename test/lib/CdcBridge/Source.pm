@@ -2,11 +2,11 @@ package CdcBridge::Source;
 
 # A private MariaDB or MySQL server: loopback, free port, temporary folder.
 #
-#   my $source = CdcBridge::Source->new(args => ['--binlog-format=STATEMENT']);   # flavor from CDC_SOURCE
+#   my $source = CdcBridge::Source->new(args => ['--binlog-format=STATEMENT']);   # server from CDC_SOURCE
 #   $source->sql('create table t (...)', 'insert ...');
 #   $source->kill9; $source->start;
 #
-# All text goes in and out as UTF-8 bytes.
+# Servers: mariadb (the system's), mariadb118 and mysql (unpacked below build/servers). All text goes in and out as UTF-8 bytes.
 
 use strict;
 use warnings;
@@ -17,12 +17,18 @@ use File::Path qw(make_path);
 
 my @all;
 
-# flavor => mariadb | mysql, args => [further server options], outlive => the server survives this script
+my %flavor_of = (mariadb => 'mariadb', mariadb118 => 'mariadb', mysql => 'mysql');
+
+# server => one of them, args => [further server options], outlive => the server survives this script
 sub new
 {
 	my ($class, %option) = @_;
+	my $server = $option{server} // $ENV{CDC_SOURCE} // 'mariadb';
+	my $flavor = $flavor_of{$server} or die "unknown source server $server\n";
 	my $self = bless {
-		flavor => $option{flavor} // $ENV{CDC_SOURCE} // 'mariadb',
+		server => $server,
+		flavor => $flavor,
+		home => $server eq 'mariadb' ? undef : servers_dir() . "/$server",
 		args => $option{args} // [],
 		outlive => $option{outlive},
 		owner => $$,
@@ -31,11 +37,9 @@ sub new
 		user => 'repl',
 		password => 'repl-secret',
 	}, $class;
-	die "unknown flavor $self->{flavor}\n" unless $self->{flavor} =~ /^(mariadb|mysql)$/;
-	$self->{mysql_home} = servers_dir() . '/mysql';
 	push @all, $self;
 
-	with_template($self->{flavor}, "$self->{dir}/data", sub { $self->_initialise(@_) });
+	with_template($server, "$self->{dir}/data", sub { $self->_initialise(@_) });
 	unlink("$self->{dir}/data/auto.cnf");    # holds MySQL's server_uuid: every copy makes its own
 	$self->start;
 	# the administrator comes by the socket, in a folder that nobody else may enter; other users have passwords
@@ -55,32 +59,38 @@ sub flavor { return $_[0]{flavor}; }
 sub is_mysql { return $_[0]{flavor} eq 'mysql'; }
 sub is_mariadb { return $_[0]{flavor} eq 'mariadb'; }
 sub pid { return $_[0]{pid}; }
+# As a number that can be compared: 101119, 110809, 90704.
+sub version { my ($self) = @_; my @part = split(/\D/, $self->query_value('select version()')); return $part[0] * 10000 + $part[1] * 100 + $part[2]; }
+sub has_vectors { my ($self) = @_; return $self->is_mysql || $self->version >= 110700; }
+sub client { my ($self) = @_; return $self->{home} ? "$self->{home}/bin/$self->{flavor}" : 'mariadb'; }
 sub log_text { return slurp("$_[0]{dir}/error.log"); }
 
 sub _initialise
 {
 	my ($self, $data) = @_;
+	my $home = $self->{home};
 	if ($self->is_mysql)
 	{
-		run_program("$self->{dir}/init.log", "$self->{mysql_home}/bin/mysqld", $self->_paths($data),
-			'--initialize-insecure', '--innodb-redo-log-capacity=64M');
+		run_program("$self->{dir}/init.log", "$home/bin/mysqld", $self->_paths, "--datadir=$data", '--initialize-insecure',
+			'--innodb-redo-log-capacity=64M');
 	}
 	else
 	{
-		run_program("$self->{dir}/init.log", 'mariadb-install-db', '--no-defaults', "--datadir=$data",
-			'--auth-root-authentication-method=normal', '--skip-test-db', '--force',    # also where no host name resolves
+		run_program("$self->{dir}/init.log", $home ? ("$home/bin/mariadb-install-db", '--no-defaults', "--basedir=$home") : ('mariadb-install-db', '--no-defaults'),
+			"--datadir=$data", '--auth-root-authentication-method=normal', '--skip-test-db', '--force',    # also where no host name resolves
 			"--tmpdir=$self->{dir}",    # a server that starts removes what others have in theirs
 			'--innodb-log-file-size=32M');
 	}
 }
 
-# Options that MySQL wants always because it does not run from where it was built for.
+# Options that a server wants which does not run from where it was built for.
 sub _paths
 {
-	my ($self, $data) = @_;
-	my $home = $self->{mysql_home};
-	return ('--no-defaults', '--secure-file-priv=NULL', "--lc-messages-dir=$home/share",
-		"--character-sets-dir=$home/share/charsets", "--plugin-dir=$home/plugin", "--datadir=$data");
+	my ($self) = @_;
+	my $home = $self->{home} or return ('--no-defaults');
+	my $share = "$home/share" . ($self->is_mysql ? '' : '/mariadb');
+	return ('--no-defaults', $self->is_mysql ? '--secure-file-priv=NULL' : (), "--lc-messages-dir=$share",
+		"--character-sets-dir=$share/charsets", "--plugin-dir=$home/plugin");
 }
 
 sub _command
@@ -89,15 +99,14 @@ sub _command
 	my $dir = $self->{dir};
 	# a temporary folder of its own: a server that starts removes what looks left over in there, also when it is another's
 	make_path("$dir/tmp");
-	my @common = ("--tmpdir=$dir/tmp", "--port=$self->{port}", '--bind-address=127.0.0.1', "--socket=$dir/s.sock", "--pid-file=$dir/server.pid",
-		"--log-error=$dir/error.log", '--log-bin=bl', '--binlog-row-metadata=FULL', '--skip-name-resolve',
-		'--character-set-server=utf8mb4', '--innodb-buffer-pool-size=64M', '--sync-binlog=0',
+	my @common = ($self->_paths, "--datadir=$dir/data", "--tmpdir=$dir/tmp", "--port=$self->{port}", '--bind-address=127.0.0.1',
+		"--socket=$dir/s.sock", "--pid-file=$dir/server.pid", "--log-error=$dir/error.log", '--log-bin=bl', '--binlog-row-metadata=FULL',
+		'--skip-name-resolve', '--character-set-server=utf8mb4', '--innodb-buffer-pool-size=64M', '--sync-binlog=0',
 		'--innodb-flush-log-at-trx-commit=2', '--max-connections=100');
-	return ("$self->{mysql_home}/bin/mysqld", $self->_paths("$dir/data"), @common, '--server-id=62', '--gtid-mode=ON',
-		'--enforce-gtid-consistency=ON', '--mysqlx=OFF', '--performance-schema=OFF', '--innodb-redo-log-capacity=64M',
-		@{ $self->{args} })
+	return ("$self->{home}/bin/mysqld", @common, '--server-id=62', '--gtid-mode=ON', '--enforce-gtid-consistency=ON', '--mysqlx=OFF',
+		'--performance-schema=OFF', '--innodb-redo-log-capacity=64M', @{ $self->{args} })
 	  if $self->is_mysql;
-	return ('/usr/sbin/mariadbd', '--no-defaults', "--datadir=$dir/data", @common, '--server-id=61', '--binlog-format=ROW',
+	return ($self->{home} ? "$self->{home}/bin/mariadbd" : '/usr/sbin/mariadbd', @common, '--server-id=61', '--binlog-format=ROW',
 		'--gtid-strict-mode=ON', '--innodb-log-file-size=32M', @{ $self->{args} });
 }
 

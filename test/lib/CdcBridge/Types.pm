@@ -103,11 +103,20 @@ my @mariadb = (
 	[ 'decimal_38_38', 'decimal(38,38)', (map { "${_}0." . $nines->(38) } '-', ''), 0, '1e-38' ],
 );
 
+# MariaDB 11.7 and 11.5
+my @mariadb_vector = ([ 'vector', 'vector(3)', q{vec_fromtext('[0, -0.0, 0]')}, q{vec_fromtext('[3.4028234e38, -3.4028234e38, 1e-30]')}, q{vec_fromtext('[0.1, 5.61, 16777216]')}, q{x'000000000000000000000020'} ]);
+my @mariadb_2106 = (
+	[ 'timestamp_2106', 'timestamp null', map { "'$_'" } '2038-01-19 03:14:08', '2106-02-07 06:28:15', '2038-01-19 03:14:07', '2100-02-28 23:59:59' ],
+	[ 'timestamp_2106_6', 'timestamp(6) null', map { "'$_'" } '2038-01-19 03:14:08.000001', '2106-02-07 06:28:15.999999', '2070-10-25 01:00:00.5' ],
+);
+
 # References to { name, sql, values }.
 sub all
 {
 	my ($source) = @_;
 	my @list = (@common, $source->is_mysql ? @mysql : @mariadb);
+	push @list, @mariadb_2106 if $source->is_mariadb && $source->version >= 110500;
+	push @list, @mariadb_vector if $source->is_mariadb && $source->has_vectors;
 	return map { my ($name, $sql, @values) = @$_; { name => $name, sql => $sql, values => \@values } } @list;
 }
 
