@@ -517,6 +517,13 @@ throw_undecodable(SourceMysql *source)
 	const CdcError *error = binlog_reader_error(source->reader);
 	char		text[CDC_POSITION_TEXT_MAX];
 
+	if (!source->unproven && error->code == CDC_UNSUPPORTED)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("binary log of source server \"%s\" holds what is not supported", source->endpoint->server_name),
+				 errdetail("%s (at byte " UINT64_FORMAT " of the file).", error->text, error->offset),
+				 errhint("The server is newer than this version of cdc_bridge, or has something switched on that it does not know. "
+						 "With that mended, stop the pipeline and use cdc_set_position() with anew => true: all tables are copied anew beside their rows.")));
 	if (!source->unproven || error->code == CDC_NOMEM || error->code == CDC_LIMIT)
 		util_throw(error, "could not decode the binary log");
 	cdc_position_format(&source->opened_at, text);

@@ -234,4 +234,21 @@ $postgres->psql('select pg_reload_conf()');
 $pipeline->wait_for_state('streaming');
 pass('switched on, it starts at once');
 
+# ---- a pipeline that was stopped, beside one that was not
+
+$source->sql('create database beside', 'create table beside.b (id int primary key)');
+$postgres->psql(q{select cdc_start_pipeline('beside', source => 'shop', tables => '{beside.*}', target_schema => 'beside')});
+ok($postgres->poll(q{select state from pg_stat_cdc_pipeline where pipeline = 'beside'}, 'streaming'), 'a second pipeline runs');
+$pipeline->stop;
+for my $how ('a restart', 'kill -9')
+{
+	$source->sql('insert into shop.t select 1 + max(id), 1 from shop.t');
+	$how eq 'kill -9' ? $postgres->kill9->start : $postgres->restart;
+	ok($postgres->poll(q{select state || (ingest_pid is not null)::text from pg_stat_cdc_pipeline where pipeline = 'beside'}, 'streamingtrue'), "B36: after $how what ran comes back");
+	is($pipeline->status(q{state || (ingest_pid is null)::text || snapshot_workers}), 'stoppedtrue0', "B36: after $how what was stopped stays stopped");
+	ok(!$pipeline->same_rows('t'), "B36: after $how nothing is applied");
+}
+$pipeline->start->wait_for_state('streaming')->wait_for_catchup;
+$pipeline->is_same('B36: until it is started');
+
 done_testing();

@@ -1,5 +1,7 @@
-# Rounds of random writes in which the followed server dies and its replica takes over, to and fro, while workers and the postmaster are killed
-# at random moments before and after, and tables are copied anew in between. After each round both sides are equal.
+# Rounds of random writes of every kind in which the followed server dies and its replica takes over, to and fro, while workers, backends and
+# the postmaster are killed at random moments before and after, and tables are copied anew in between: savepoints, XA in one phase and in
+# two, some of it left prepared over all that and ended later, rows without a key, compressed logs in small files. After each round both
+# sides are equal.
 # CDC_TEST_ROUNDS / 10 rounds (default 2) and CDC_SEED choose; the seed is printed.
 # cells: mariadb-15 mysql-18
 
@@ -7,24 +9,19 @@ use strict;
 use warnings;
 
 use CdcBridge::Env qw(poll_until);
+use CdcBridge::Mix;
 use CdcBridge::Pair;
 use CdcBridge::Postgres;
-use CdcBridge::Shop qw(change_hot change_shop create_hot create_shop fill_shop);
 use Test::More;
 use Time::HiRes qw(time);
 
 my $rounds = int(($ENV{CDC_TEST_ROUNDS} // 20) / 10) || 1;
 my $seed = $ENV{CDC_SEED} // int(time());
-my $rows = 500;
 diag("seed $seed, $rounds rounds (again: CDC_SEED=$seed)");
 
 my $postgres = CdcBridge::Postgres->new;
-my $pair = CdcBridge::Pair->new(args => ['--sync-binlog=1']);
-create_shop($pair->first);
-fill_shop($pair->first, $rows);
-create_hot($pair->first, 20);
-# rows of a table without a key show what comes twice
-$pair->first->sql('create table shop.log (who int, what int)', 'set global max_binlog_size = 262144', "grant lock tables on shop.* to 'repl'\@'%'");
+my $pair = CdcBridge::Pair->new(args => [ CdcBridge::Mix::server_args() ]);
+my $mix = CdcBridge::Mix->new(rows => 500, hot => 20)->create($pair->first);
 my $pipeline = $pair->pipeline(postgres => $postgres, options => '{"snapshot_chunk_rows": 20}');
 srand($seed);
 
@@ -36,22 +33,26 @@ my %kill = (
 		$postgres->kill9_process($workers[ rand @workers ]);
 		return 'one of ' . @workers;
 	},
+	backend => sub {
+		my $pid;
+		my $client = fork() // die "fork: $!";
+		if (!$client) { $postgres->try_psql('select count(*) from generate_series(1, 100000000)'); POSIX::_exit(0); }
+		poll_until(sub { (undef, $pid) = $postgres->try_psql("select min(pid) from pg_stat_activity where query like 'select count(*) from generate%'"); return $pid; }, 10);
+		$postgres->kill9_process($pid) if $pid;
+		waitpid($client, 0);
+		return '';
+	},
 	postmaster => sub { $postgres->kill9; $postgres->start; return ''; },
 	nobody => sub { return ''; },
 );
 my @victims = sort keys %kill;
+my $left_in_all = 0;
 
 sub write_to
 {
 	my ($source) = @_;
 	$source->{seed} = int(rand(1 << 30));
-	$source->start_writers(2, sub {
-		my ($dbh, $number) = @_;
-		change_shop($dbh, $rows);
-		change_hot($dbh, 20);
-		$dbh->do("insert into shop.log values ($number, 1 + floor(rand() * 10))");
-		$dbh->do('delete from shop.log where what = 3 limit 1') if rand() < 0.2;
-	});
+	$source->start_writers(3, sub { $mix->change($source, @_); });
 	return;
 }
 
@@ -82,8 +83,14 @@ for my $round (1 .. $rounds)
 	push @killed, kill_some($victims[ rand @victims ]);
 	$new->stop_writers;
 	$pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
-	$pipeline->is_same("round $round: " . join(', ', @killed)) or last;
+	my $left = $postgres->psql('select count(*) from cdc_prepared_transactions');
+	$left_in_all += $left;
+	$pipeline->is_mirrored("round $round: " . join(', ', @killed) . ", $left left prepared") or last;
 }
+cmp_ok($left_in_all, '>', 0, 'B1: some were left prepared from round to round') if $rounds >= 2;
+$mix->end_prepared($pair->first);
+$pipeline->wait_for_catchup->is_mirrored('all that was prepared has ended');
+is($postgres->psql('select (select count(*) from cdc_bridge.prepared_transaction), (select count(*) from cdc_bridge.prepared_change)'), '0|0', 'nothing is kept of it');
 is($postgres->psql("select string_agg(source_table || ': ' || last_error, ' ') from pg_stat_cdc_table where state <> 'streaming'"), '', 'no table is stopped');
 
 done_testing();

@@ -76,6 +76,7 @@ my %lies = (
 	dump_short_sealed => [ 'event', sub { my ($s, $p, $n) = @_; return frame($n, seal(substr($p, 0, 20 + int(rand(7))))); } ],
 	dump_long => [ 'event', sub { my ($s, $p, $n) = @_; return frame($n, $p . random_bytes(1 + int(rand(100)))); } ],
 	dump_type_255 => [ 'event', sub { my ($s, $p, $n) = @_; substr($p, 5, 1) = "\xff"; return frame($n, reseal($p)); } ],
+	dump_type_255_rows => [ 'rows', sub { my ($s, $p, $n) = @_; substr($p, 5, 1) = "\xff"; return frame($n, reseal($p)); } ],
 	dump_length => [ 'event', sub { my ($s, $p, $n) = @_; substr($p, 10, 4) = random_bytes(4); return frame($n, $p); } ],
 	dump_unknown_table => [ 'rows', sub { my ($s, $p, $n) = @_; substr($p, 20, 6) = "\x77\x66\x55\x44\x33\x22"; return frame($n, reseal($p)); } ],
 	dump_no_table_map => [ 'rows', sub { my ($s, $p, $n) = @_; substr($p, 20, 6) = "\x78\x66\x55\0\0\0"; return frame($n, reseal($p)); } ],

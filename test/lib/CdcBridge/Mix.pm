@@ -1,0 +1,173 @@
+package CdcBridge::Mix;
+
+# Random transactions of every kind that a log can hold, all at once: those of the shop, savepoints and rolling back to them, XA in one
+# phase and in two, prepared ones that are left for others to end, rows without a key.
+#
+#   my $mix = CdcBridge::Mix->new(rows => 500, hot => 20);
+#   my $source = CdcBridge::Source->new(args => [ CdcBridge::Mix::server_args() ]);    # compressed logs in small files
+#   $mix->create($source);
+#   $source->start_writers(3, sub { $mix->change($source, @_); });
+#   $mix->end_prepared($source);
+#
+# The servers' own replication must not wait for what is prepared and ended much later, so gaps are not locked and rows without a key are
+# deleted only from a table into which nobody inserts in XA.
+
+use strict;
+use warnings;
+
+use CdcBridge::Env qw(poll_until);
+use CdcBridge::Shop qw(change_hot change_shop create_hot create_shop fill_shop);
+
+my $most_left = 6;    # prepared transactions that are left at a time
+
+sub server_args
+{
+	my $mysql = ($ENV{CDC_SOURCE} // 'mariadb') eq 'mysql';
+	# a source that is killed and whose log is to be believed flushes it at each commit
+	return ('--sync-binlog=1', '--max-binlog-size=262144', '--transaction-isolation=READ-COMMITTED', '--innodb-lock-wait-timeout=2',
+		$mysql ? '--binlog-transaction-compression=ON' : ('--log-bin-compress=ON', '--log-bin-compress-min-len=10'));
+}
+
+sub new
+{
+	my ($class, %option) = @_;
+	return bless { left => 1, %option }, $class;
+}
+
+sub create
+{
+	my ($self, $source) = @_;
+	create_shop($source);
+	fill_shop($source, $self->{rows});
+	create_hot($source, $self->{hot});
+	# on MySQL a table without a key is locked for a moment, and prepared transactions are listed for who may end them
+	$source->sql('create table shop.log (who int, what int)', 'create table shop.xa_log (who int, what varchar(40))', "grant lock tables on shop.* to 'repl'\@'%'",
+		'create database elsewhere', 'create table elsewhere.noise (n int)' . ($source->is_mariadb ? ' engine = Aria' : ''));
+	$source->sql("grant xa_recover_admin on *.* to 'repl'\@'%'") if $source->is_mysql;
+	return $self;
+}
+
+sub pick { return $_[ rand @_ ]; }
+
+# One random transaction.
+sub change
+{
+	my ($self, $source, $dbh, $number) = @_;
+	my $dice = rand();
+	return change_shop($dbh, $self->{rows}) if $dice < 0.3;
+	return change_hot($dbh, $self->{hot}) if $dice < 0.5;
+	return $self->_change_log($dbh, $number) if $dice < 0.6;
+	return $self->_change_savepoints($source, $dbh, $number) if $dice < 0.75;
+	return $self->_change_xa($source, $number) if $dice < 0.95;
+	return _end_one($source, $dbh);
+}
+
+sub _change_log
+{
+	my ($self, $dbh, $number) = @_;
+	$dbh->do("insert into shop.log values ($number, 1 + floor(rand() * 10))");
+	_try($dbh, 'delete from shop.log where what = 3 limit 1') if rand() < 0.4;
+	return;
+}
+
+# Statements that a transaction of any kind may hold.
+sub _statements
+{
+	my ($self, $number, $count) = @_;
+	my $unique = sprintf('%d-%d-%d', $$, time(), rand(1e9));
+	return map {
+		my $key = 1 + int(rand($self->{hot}));
+		my $own = 1_000_000 * $number + int(rand(200));
+		my $order = 1 + int(rand($self->{rows}));
+		pick("insert into shop.xa_log values ($number, '$unique $_')", "replace into shop.hot_int values ($own, $order, 'xa')", "replace into shop.hot_int values ($own, $order, repeat('é', 50))",
+			"delete from shop.hot_int where id = $own", "update shop.hot_int set n = n + 1 where id = $own", "replace into shop.hot_text values ('xa$own', $order)", "delete from shop.hot_text where k = 'xa$own'",
+			"replace into shop.hot_pair values ($number, 'z', $order)", "replace into shop.hot_int values ($key, $order, 'xa')", "update shop.orders set note = '$unique' where id = $order",
+			"update shop.orders set id = id + 2000003 where id = $order", "delete from shop.orders where id = $order + 2000003",
+			"insert into shop.customer (email, name, settings, created_at) values ('$unique-$_\@xa.example', 'XA', '{\"x\": [$order]}', now(3))");
+	} 1 .. $count;
+}
+
+# Savepoints, some of which are rolled back to; MariaDB leaves what was undone in the log when an engine without transactions was written to.
+sub _change_savepoints
+{
+	my ($self, $source, $dbh, $number) = @_;
+	my @statements = map { ($_, rand() < 0.6 ? 'savepoint ' . pick(qw(a b c)) : ()) } $self->_statements($number, 2 + int(rand(6)));
+	my %known;
+	my @all = map {
+		$known{$1} = 1 if /^savepoint (.)/;
+		# what a name that is rolled back to has behind it is forgotten: so at most one of them
+		($_, rand() < 0.3 && %known ? do { my ($name) = pick(sort keys %known); %known = ($name => 1); "rollback to $name" } : (),
+			$source->is_mariadb && rand() < 0.2 ? "insert into elsewhere.noise values ($number)" : ());
+	} @statements;
+	_try($dbh, 'begin', @all, rand() < 0.1 ? 'rollback' : 'commit');
+	return;
+}
+
+# An XA transaction on a connection of its own.
+sub _change_xa
+{
+	my ($self, $source, $number) = @_;
+	my $dbh = $source->connect;
+	my $xid = sprintf("'%d-%d-%d', '%s', %d", $$, time(), rand(1e9), pick('', "q'''", 'branch'), 1 + rand(5));
+	my @statements = $self->_statements($number, 1 + int(rand(8)));
+	splice(@statements, rand(@statements), 0, 'savepoint x', $self->_statements($number, 1), 'rollback to x') if rand() < 0.2;
+	my $how = rand();
+	my $left = $how >= 0.8 && $self->{left} && _prepared($dbh) < $most_left;
+	_try($dbh, "xa start $xid", @statements, "xa end $xid",
+		$how < 0.3 ? "xa commit $xid one phase" : $how < 0.35 ? "xa rollback $xid" : ("xa prepare $xid", $left ? () : rand() < 0.25 ? "xa rollback $xid" : "xa commit $xid"));
+	$dbh->disconnect;    # what is prepared stays
+	return;
+}
+
+# Collisions with others are no matter: the whole transaction is undone.
+sub _try
+{
+	my ($dbh, @statements) = @_;
+	return if eval { $dbh->do($_) for @statements; 1 };
+	my $error = $@;
+	eval { $dbh->do('rollback') };
+	die $error unless $error =~ /(deadlock|duplicate|lock wait|record has changed|XAER_RMFAIL|XA_RB)/i;
+}
+
+# Names of what is prepared, as XA COMMIT wants them.
+sub _prepared
+{
+	my ($dbh) = @_;
+	return map {
+		my ($format, $length, $rest, $data) = @$_;
+		sprintf("x'%s', x'%s', %d", unpack('H*', substr($data, 0, $length)), unpack('H*', substr($data, $length, $rest)), $format);
+	} @{ $dbh->selectall_arrayref('xa recover') };
+}
+
+# End one that was left, or is just being ended by its own session.
+sub _end_one
+{
+	my ($source, $dbh) = @_;
+	my ($xid) = pick(_prepared($dbh)) or return;
+	_end($dbh, $xid);
+	return;
+}
+
+sub _end
+{
+	my ($dbh, $xid) = @_;
+	return 1 if eval { $dbh->do((rand() < 0.3 ? 'xa rollback ' : 'xa commit ') . $xid); 1 };
+	die $@ unless $@ =~ /XAER_(NOTA|RMFAIL|OUTSIDE)|lock wait|deadlock/i;
+	return 0;
+}
+
+# End all that are left. Nobody writes meanwhile. Returns how many there were.
+sub end_prepared
+{
+	my ($self, $source) = @_;
+	my $count = 0;
+	my $done = poll_until(sub {
+		my @xids = _prepared($source->dbh);
+		$count += _end($source->dbh, $_) for @xids;
+		return !@xids;
+	}, 30);
+	die "prepared transactions do not end\n" unless $done;
+	return $count;
+}
+
+1;
