@@ -470,7 +470,8 @@ CREATE FUNCTION cdc_bridge.stat_pipeline(OUT pipeline text, OUT pipeline_id inte
 	OUT source text, OUT state text, OUT ingest_pid integer, OUT snapshot_workers integer, OUT tables integer,
 	OUT tables_snapshot integer, OUT tables_streaming integer, OUT tables_stopped integer, OUT lag interval,
 	OUT applied_file text, OUT applied_offset bigint, OUT applied_gtids text, OUT streamed_file text,
-	OUT streamed_offset bigint, OUT source_commit_time timestamptz, OUT last_event_at timestamptz,
+	OUT streamed_offset bigint, OUT transaction_start text, OUT transaction_since timestamptz,
+	OUT transaction_changes bigint, OUT transaction_bytes bigint, OUT source_commit_time timestamptz, OUT last_event_at timestamptz,
 	OUT transactions bigint, OUT changes bigint, OUT bytes bigint, OUT commits bigint, OUT transactions_skipped bigint,
 	OUT stats_reset timestamptz, OUT failures integer,
 	OUT retry_at timestamptz, OUT started_at timestamptz, OUT last_error text, OUT last_error_sqlstate text,
@@ -483,7 +484,8 @@ COMMENT ON FUNCTION cdc_bridge.stat_pipeline() IS 'behind view pg_stat_cdc_pipel
 CREATE VIEW @extschema@.pg_stat_cdc_pipeline WITH (security_barrier) AS
 SELECT s.pipeline, s.pipeline_id, s.owner, s.source, s.state, s.ingest_pid, s.snapshot_workers, s.tables,
 	s.tables_snapshot, s.tables_streaming, s.tables_stopped, s.lag, s.applied_file, s.applied_offset,
-	s.applied_gtids, s.streamed_file, s.streamed_offset, s.source_commit_time, s.last_event_at, s.transactions,
+	s.applied_gtids, s.streamed_file, s.streamed_offset, s.transaction_start, s.transaction_since,
+	s.transaction_changes, s.transaction_bytes, s.source_commit_time, s.last_event_at, s.transactions,
 	s.changes, s.bytes, s.commits, s.transactions_skipped, s.stats_reset, s.failures, s.retry_at, s.started_at, s.last_error, s.last_error_sqlstate,
 	s.last_error_detail, s.last_error_hint, s.last_error_position, s.last_error_at
 FROM cdc_bridge.stat_pipeline() AS s;
@@ -507,6 +509,10 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.applied_offset IS 'offset of 
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.applied_gtids IS 'set of GTIDs that are applied; empty when the source writes none';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.streamed_file IS 'binary log file that is being read; NULL when no worker runs';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.streamed_offset IS 'offset that has been read up to';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.transaction_start IS 'where the source transaction that is coming in starts in the source''s log; NULL between two';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.transaction_since IS 'when it began to come in';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.transaction_changes IS 'its row changes that have come so far, of mirrored tables; shown every half second';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.transaction_bytes IS 'size of their row images in the binary log';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.source_commit_time IS 'when the newest applied transaction committed at the source, by the source''s clock';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.last_event_at IS 'when the source last sent anything, heartbeats included';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.transactions IS 'source transactions applied since stats_reset, resp. since the server started';

@@ -114,6 +114,20 @@ put_position(Row *row, const CdcPosition *position)
 	put_datum(row, is_known ? Int64GetDatum((int64) position->offset) : (Datum) 0, !is_known);
 }
 
+static void
+put_progress_of_transaction(Row *row, const ApplyProgress *progress)
+{
+	bool		is_none = !cdc_position_is_known(&progress->start);
+	char		start[CDC_POSITION_TEXT_MAX];
+
+	if (!is_none)
+		cdc_position_format(&progress->start, start);
+	put_text(row, is_none ? NULL : start);
+	put_time(row, is_none ? 0 : progress->since);
+	put_datum(row, Int64GetDatum(progress->changes), is_none);
+	put_datum(row, Int64GetDatum(progress->bytes), is_none);
+}
+
 /* A text[]; NULL when it is not known. */
 static void
 put_list(Row *row, const List *list, bool known)
@@ -254,6 +268,7 @@ cdc_stat_pipeline(PG_FUNCTION_ARGS)
 		put_position(&row, durable != NULL ? &durable->position : stat.ingest_pid != 0 ? &stat.durable : NULL);
 		put_text(&row, durable != NULL ? durable->gtids : NULL);
 		put_position(&row, stat.ingest_pid != 0 ? &stat.streamed : NULL);
+		put_progress_of_transaction(&row, &stat.progress);
 		put_time(&row, time_from_unix_us(stat.source_time_us));
 		put_time(&row, stat.last_event_at);
 		put_int64(&row, stat.transactions);

@@ -45,6 +45,10 @@
 
 #define GTIDS_FIRST 64
 
+/* How far a source transaction is, is told each time that so much of it has come. */
+#define TELL_CHANGES 1000
+#define TELL_BYTES (1024 * 1024)
+
 static int
 int_option(const CatalogPipeline *pipeline, const char *name)
 {
@@ -59,7 +63,7 @@ word_option(const CatalogPipeline *pipeline, const char *name)
 
 Apply *
 apply_create(const CatalogPipeline *pipeline, CatalogPositionLog *log,
-			 ApplyPublish publish, void *publish_arg)
+			 const MysqlEndpoint *endpoint, ApplyPublish publish, ApplyTell tell, void *arg)
 {
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "cdc apply", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(cxt);
@@ -73,8 +77,10 @@ apply_create(const CatalogPipeline *pipeline, CatalogPositionLog *log,
 	apply->pipeline_id = pipeline->id;
 	apply->pipeline_name = pstrdup(pipeline->name);
 	apply->log = log;
+	apply->endpoint = endpoint;
 	apply->publish = publish;
-	apply->publish_arg = publish_arg;
+	apply->tell = tell;
+	apply->caller = arg;
 	apply->max_rows = int_option(pipeline, "batch_max_rows");
 	apply->max_bytes = (int64) int_option(pipeline, "batch_max_kb") * 1024;
 	apply->max_ms = int_option(pipeline, "batch_max_ms");
@@ -86,6 +92,7 @@ apply_create(const CatalogPipeline *pipeline, CatalogPositionLog *log,
 	apply->maxgtids = GTIDS_FIRST;
 	apply->gtids = palloc(sizeof(CdcGtid) * apply->maxgtids);
 
+	apply->code_cxt = AllocSetContextCreate(cxt, "cdc apply stored code", ALLOCSET_SMALL_SIZES);
 	apply->cascade_cxt = AllocSetContextCreate(cxt, "cdc apply cascades", ALLOCSET_SMALL_SIZES);
 	apply->make_cascades = strcmp(word_option(pipeline, "cascades"), "synthesise") == 0;
 	apply_tables_init(apply);
@@ -191,7 +198,7 @@ apply_commit(Apply *apply)
 		ApplyTable *table = lfirst(lc);
 
 		if (apply->publish != NULL)
-			apply->publish(apply->publish_arg, table->table_id, &table->delta);
+			apply->publish(apply->caller, table->table_id, &table->delta);
 	}
 	forget_open(apply);
 	pgstat_report_stat(false);
@@ -610,10 +617,25 @@ apply_change(Apply *apply, const CdcChange *change)
 	return result;
 }
 
+void
+apply_count_read(Apply *apply, const CdcChange *change)
+{
+	ApplyProgress *now = &apply->progress;
+
+	apply->txn_action++;
+	now->changes++;
+	now->bytes += change->bytes;
+	if (now->changes - apply->told.changes < TELL_CHANGES && now->bytes - apply->told.bytes < TELL_BYTES)
+		return;
+	apply->told = *now;
+	if (apply->tell != NULL)
+		apply->tell(apply->caller);
+}
+
 static ApplyResult
 on_change(Apply *apply, const CdcChange *change)
 {
-	apply->txn_action++;
+	apply_count_read(apply, change);
 	if (apply->passing_over || apply_undone_passes_over(apply))
 		return APPLY_OK;
 	if (!apply->holding)
@@ -636,6 +658,15 @@ on_change(Apply *apply, const CdcChange *change)
 
 /* ------------------------------------------------------------- source transactions */
 
+/* The changes of the source transaction come from their beginning. */
+void
+apply_count_anew(Apply *apply)
+{
+	apply->txn_action = 0;
+	apply->progress.changes = apply->progress.bytes = 0;
+	apply->told = apply->progress;
+}
+
 void
 apply_txn_begin(Apply *apply, const CdcPosition *start, const CdcGtid *gtid)
 {
@@ -648,8 +679,9 @@ apply_txn_begin(Apply *apply, const CdcPosition *start, const CdcGtid *gtid)
 	apply->txn_start = *start;
 	apply->txn_gtid = *gtid;
 	apply->txn_is_xa = false;
-	apply->txn_action = 0;
 	apply->txn_changes = 0;
+	apply->progress.since = GetCurrentTimestamp();
+	apply_count_anew(apply);
 }
 
 static void
@@ -949,6 +981,16 @@ const CdcPosition *
 apply_streamed(const Apply *apply)
 {
 	return &apply->streamed;
+}
+
+void
+apply_progress(const Apply *apply, ApplyProgress *progress)
+{
+	memset(progress, 0, sizeof(*progress));
+	if (!apply->in_txn)
+		return;
+	*progress = apply->progress;
+	progress->start = apply->txn_start;
 }
 
 const ApplyStats *

@@ -39,6 +39,7 @@
 #include "catalog/catalog.h"
 #include "core/event.h"
 #include "heap/heap_target.h"
+#include "mysql/mysql_options.h"
 
 typedef struct Apply Apply;
 
@@ -63,6 +64,15 @@ typedef struct ApplyStats
 	int64		source_time_us; /* commit time of the newest source transaction that is durable; 0 none yet */
 } ApplyStats;
 
+/* The source transaction that is coming in. */
+typedef struct ApplyProgress
+{
+	CdcPosition start;			/* not known: between two */
+	TimestampTz since;			/* when it began to come in */
+	int64		changes;		/* of our tables, that have come so far */
+	int64		bytes;			/* of their row images */
+} ApplyProgress;
+
 typedef enum ApplyResult
 {
 	APPLY_OK,
@@ -72,9 +82,12 @@ typedef enum ApplyResult
 /* Counters of one table since the last flush are handed over after each flush. */
 typedef void (*ApplyPublish) (void *arg, int32 table_id, const ApplyTableStats *delta);
 
+/* A source transaction is long: called now and then while its changes come. Takes no transaction and throws nothing. */
+typedef void (*ApplyTell) (void *arg);
+
 /* Call outside a transaction; log is open and has a position. Reads the pipeline's tables. */
 extern Apply *apply_create(const CatalogPipeline *pipeline, CatalogPositionLog *log,
-						   ApplyPublish publish, void *publish_arg);
+						   const MysqlEndpoint *endpoint, ApplyPublish publish, ApplyTell tell, void *arg);
 
 /* Is that source table one whose rows are wanted now? CdcSourceWant. */
 extern bool apply_want_table(void *apply, const char *schema, const char *table);
@@ -118,6 +131,8 @@ extern bool apply_in_transaction(const Apply *apply);
 
 /* Start of the source transaction that is being taken in; NULL between two. For reports of errors. */
 extern const CdcPosition *apply_open_transaction(const Apply *apply);
+
+extern void apply_progress(const Apply *apply, ApplyProgress *progress);
 
 extern const ApplyStats *apply_stats(const Apply *apply);
 

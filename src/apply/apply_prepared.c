@@ -282,7 +282,7 @@ replay_bytes(Apply *apply, Replay *replay, const char *data, size_t len)
 		MemoryContextReset(apply->change_cxt);
 		cdc_arena_reset(&apply->arena);
 		replay->changes++;
-		apply->txn_action++;
+		apply_count_read(apply, &change);
 		if (apply_change(apply, &change) == APPLY_REWIND)
 			return APPLY_REWIND;
 	}
@@ -331,7 +331,7 @@ apply_hold_release(Apply *apply)
 	ApplyResult result;
 
 	apply->holding = false;
-	apply->txn_action = 0;
+	apply_count_anew(apply);
 	replay_begin(apply, &replay);
 	result = replay_pieces(apply, &replay, prepared_id, pieces);
 	if (result == APPLY_OK && hold->bytes.len > 0)

@@ -21,6 +21,7 @@
 #include "apply/apply.h"
 #include "heap/heap_row.h"
 
+struct DdlStatement;
 typedef struct ApplyBatch ApplyBatch;
 typedef struct ApplyHold ApplyHold;
 typedef struct ApplyUndone ApplyUndone;
@@ -72,8 +73,10 @@ struct Apply
 	int32		pipeline_id;
 	char	   *pipeline_name;
 	CatalogPositionLog *log;
+	const MysqlEndpoint *endpoint;	/* for questions to the source */
 	ApplyPublish publish;
-	void	   *publish_arg;
+	ApplyTell	tell;
+	void	   *caller;			/* argument of both */
 
 	/* options */
 	int64		max_rows;
@@ -93,6 +96,9 @@ struct Apply
 	MemoryContext cascade_cxt;
 	List	   *cascades;		/* of ApplyCascade: foreign keys that do something to rows */
 	bool		any_cascade_made;	/* of some it is not logged, and done here */
+	MemoryContext code_cxt;
+	List	   *code;			/* of MysqlStoredCode: the source's triggers and routines, when they were read */
+	TimestampTz code_read_at;	/* 0: they were not */
 	List	   *awaited;		/* numbers of tables whose copy has to be there before the stream can go on */
 	const CdcTableDef *last_def;	/* the last change's table, to save a look-up */
 	ApplyTable *last_table;
@@ -120,6 +126,8 @@ struct Apply
 	bool		txn_is_xa;		/* it is an XA COMMIT */
 	int64		txn_action;		/* number of its current change */
 	int64		txn_changes;	/* changes of it that were applied */
+	ApplyProgress progress;
+	ApplyProgress told;			/* as it was when it was told last */
 
 	/* careful mode, apply_careful.c */
 	bool		careful;
@@ -184,6 +192,12 @@ extern ApplyResult apply_write_batches(Apply *apply);
 extern void apply_txn_begin(Apply *apply, const CdcPosition *start, const CdcGtid *gtid);
 extern void apply_txn_end(Apply *apply);
 
+/* The changes of the source transaction come from their beginning. */
+extern void apply_count_anew(Apply *apply);
+
+/* A change of the source transaction has come, whatever becomes of it. */
+extern void apply_count_read(Apply *apply, const CdcChange *change);
+
 /* Apply one change of the source transaction that is open, if its table wants it. */
 extern ApplyResult apply_change(Apply *apply, const CdcChange *change);
 
@@ -196,6 +210,17 @@ extern void apply_cascades_load(Apply *apply);
 extern bool apply_is_parent(const Apply *apply, const char *schema, const char *name);
 extern List *apply_children_of(Apply *apply, const char *schema, const char *name);	/* of ApplyTable */
 extern ApplyResult apply_cascade(Apply *apply, const CdcChange *change);
+
+/* ---- apply_stored_code.c ---- */
+
+/*
+ * Our tables (List of ApplyTable) that triggers and routines behind a statement may have changed; *any: it cannot be told
+ * which. Asks the source.
+ */
+extern List *apply_tables_behind(Apply *apply, const CdcStatement *text, const struct DdlStatement *statement, bool *any);
+
+/* Triggers or routines may be others from here on. */
+extern void apply_forget_code(Apply *apply);
 
 /* ---- apply_undone.c ---- */
 

@@ -37,6 +37,9 @@
 #define IDLE_WAIT_MS 1000
 #define HAND_OVER_WAIT_MS 50
 
+/* How often it is shown how far a long source transaction is. */
+#define TELL_MS 500
+
 typedef struct Ingest
 {
 	Worker	   *worker;
@@ -56,6 +59,7 @@ typedef struct Ingest
 	TimestampTz handed_over_at; /* last look */
 	TimestampTz event_at;		/* last word of the source */
 	TimestampTz idle_at;		/* the source last had nothing more */
+	TimestampTz told_at;		/* it was last shown how far a source transaction is */
 } Ingest;
 
 static void
@@ -83,7 +87,9 @@ publish(Ingest *ingest)
 {
 	ShmemPipeline *slot = ingest->worker->slot;
 	const ApplyStats *stats = apply_stats(ingest->apply);
+	ApplyProgress progress;
 
+	apply_progress(ingest->apply, &progress);
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
 	slot->transactions += stats->transactions - ingest->shown.transactions;
 	slot->changes += stats->changes - ingest->shown.changes;
@@ -96,6 +102,7 @@ publish(Ingest *ingest)
 	slot->caught_up_at = ingest->idle_at;
 	slot->durable = apply_durable(ingest->apply)->position;
 	slot->streamed = *apply_streamed(ingest->apply);
+	slot->progress = progress;
 	if (!ingest->healthy)
 	{
 		/* the first event after a start shows that the connection works */
@@ -104,6 +111,19 @@ publish(Ingest *ingest)
 			slot->workers[SHMEM_INGEST].failures = 0;
 	}
 	LWLockRelease(shmem->lock);
+}
+
+static void
+tell_progress(void *arg)
+{
+	Ingest	   *ingest = arg;
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (!TimestampDifferenceExceeds(ingest->told_at, now, TELL_MS))
+		return;
+	ingest->told_at = now;
+	ingest->event_at = now;
+	publish(ingest);
 }
 
 /* Ask the manager for the snapshot workers. */
@@ -464,7 +484,7 @@ ingest_run(Worker *worker)
 		choose_server(&ingest);
 	source_complete_gtids(worker->endpoint, ingest.log);
 
-	ingest.apply = apply_create(worker->pipeline, ingest.log, publish_table, &ingest);
+	ingest.apply = apply_create(worker->pipeline, ingest.log, worker->endpoint, publish_table, tell_progress, &ingest);
 	apply_refuse_cascades(ingest.apply);
 	join(&ingest, true);
 	worker->transaction_arg = ingest.apply;

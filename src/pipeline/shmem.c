@@ -482,6 +482,8 @@ shmem_pipeline_stat(int32 pipeline_id, ShmemPipelineStat *stat)
 		stat->caught_up_at = slot->caught_up_at;
 		stat->durable = slot->durable;
 		stat->streamed = slot->streamed;
+		if (ingest->pid != 0)
+			stat->progress = slot->progress;
 	}
 	LWLockRelease(shmem->lock);
 	return slot != NULL;

@@ -19,6 +19,7 @@
 #include "storage/latch.h"
 #include "utils/timestamp.h"
 
+#include "apply/apply.h"
 #include "core/position.h"
 #include "heap/heap_target.h"
 
@@ -57,6 +58,7 @@ typedef struct ShmemPipelineStat
 	TimestampTz caught_up_at;	/* when the stream last had nothing more to read; 0 never */
 	CdcPosition durable;
 	CdcPosition streamed;
+	ApplyProgress progress;		/* of the source transaction that is coming in */
 } ShmemPipelineStat;
 
 typedef struct ShmemTableStat

@@ -86,6 +86,7 @@ typedef struct ShmemPipeline
 	TimestampTz caught_up_at;
 	CdcPosition durable;
 	CdcPosition streamed;
+	ApplyProgress progress;
 } ShmemPipeline;
 
 typedef struct Shmem
