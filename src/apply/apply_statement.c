@@ -12,7 +12,8 @@
  *	    names certain      -> our tables among them stop, others do not matter;
  *	                          but see makes_what_we_know
  *	    names not certain  -> our tables named anywhere in the text stop too
- *	    rows changed       -> also the children, by foreign keys, of what is named
+ *	    rows changed       -> also the children, by foreign keys, of what is named,
+ *	                          and what triggers and functions behind it name
  *	    rows changed, not certain, none of ours named -> all tables stop: which
  *	                          one misses rows now cannot be told
  *
@@ -43,6 +44,20 @@ named_tables(Apply *apply, const DdlStatement *statement, bool first_only)
 	return result;
 }
 
+/* Tables, and those that foreign keys change with them, down to the last. */
+static List *
+with_descendants(Apply *apply, List *tables)
+{
+	/* the list grows while it is walked */
+	for (int i = 0; i < list_length(tables); i++)
+	{
+		const ApplyTable *parent = list_nth(tables, i);
+
+		tables = list_concat_unique_ptr(tables, apply_children_of(apply, parent->schema, parent->name));
+	}
+	return tables;
+}
+
 /*
  * Tables whose foreign keys refer to one that the statement changes the rows of
  * (what the foreign keys do is in no log then), or gives another name: the
@@ -59,7 +74,7 @@ children_of_named(Apply *apply, const DdlStatement *statement)
 	for (uint32 i = 0; i < statement->ntables; i++)
 		result = list_concat_unique_ptr(result,
 										apply_children_of(apply, statement->tables[i].schema, statement->tables[i].name));
-	return result;
+	return statement->kind == DDL_DML ? with_descendants(apply, result) : result;
 }
 
 /* Is it only foreign keys that an ALTER TABLE changes, and the server logs what they do, or there is none that does anything? */
@@ -164,6 +179,7 @@ typedef enum StopReason
 {
 	STOP_NAMED,					/* the statement names the table */
 	STOP_CHILD,					/* it names one that a foreign key of the table refers to */
+	STOP_BEHIND,				/* a trigger or routine that it may have run names the table */
 	STOP_ANY					/* it may have changed any table */
 } StopReason;
 
@@ -186,6 +202,8 @@ make_stop(ApplyTable *table, const DdlStatement *statement, const char *position
 										table->schema, table->name, statement->verb, position),
 							   how == STOP_CHILD
 							   ? "The binary log holds the statement instead of the rows that it changed; a foreign key of this table refers to what it names."
+							   : how == STOP_BEHIND
+							   ? "The binary log holds the statement instead of the rows that it changed; a trigger or stored routine of the source that it may have run names this table."
 							   : how == STOP_ANY
 							   ? "The binary log holds a statement instead of rows, and it does not tell for certain which tables it changes."
 							   : statement->certain && statement->kind == DDL_DML
@@ -514,9 +532,11 @@ apply_statement(Apply *apply, const CdcEvent *event)
 	DdlStatement statement;
 	List	   *tables;
 	List	   *children;
+	List	   *behind = NIL;
+	List	   *named = NIL;
 	List	   *stops = NIL;
 	ListCell   *lc;
-	bool		is_any;
+	bool		is_any = false;
 	char		position[CDC_POSITION_TEXT_MAX];
 
 	read_statement(apply, text, &statement);
@@ -538,12 +558,16 @@ apply_statement(Apply *apply, const CdcEvent *event)
 		return APPLY_REWIND;
 	cdc_position_format(at, position);
 	tell_new_tables(apply, &statement, position);
+	if (statement.kind == DDL_HARMLESS)
+		apply_forget_code(apply);
 	if (is_of_no_consequence(&statement))
 		return statement.changes_default ? on_changed_default(apply, &statement, at, position) : APPLY_OK;
 
 	if (statement.kind == DDL_XA_COMMIT || statement.kind == DDL_XA_ROLLBACK)
 		return finish_prepared(apply, event, &statement, position);
 
+	if (statement.kind == DDL_DML || statement.kind == DDL_UNKNOWN)
+		behind = with_descendants(apply, apply_tables_behind(apply, text, &statement, &is_any));
 	if (statement.kind == DDL_ROLLBACK_TO)
 		tables = touched_tables(apply);
 	else if (statement.kind == DDL_DROP_SCHEMA && statement.ntables > 0)
@@ -555,10 +579,15 @@ apply_statement(Apply *apply, const CdcEvent *event)
 	if (statement.kind != DDL_ROLLBACK_TO && (!statement.certain || statement.kind == DDL_UNKNOWN))
 		tables = list_concat_unique_ptr(tables, mentioned_tables(apply, text));
 
-	is_any = tables == NIL &&
+	is_any |= tables == NIL &&
 		(statement.kind == DDL_UNKNOWN || (statement.kind == DDL_DML && !statement.certain));
 	if (is_any)
 		tables = list_copy(apply->tables);
+	else
+	{
+		named = list_copy(tables);
+		tables = list_concat_unique_ptr(tables, behind);
+	}
 
 	foreach(lc, tables)
 	{
@@ -567,7 +596,8 @@ apply_statement(Apply *apply, const CdcEvent *event)
 		if (!apply_table_is_stopped(table, at) && !apply_table_joins_later(table, at) &&
 			!leaves_cascades(&statement, table) && !makes_what_we_know(apply, &statement, table))
 			stops = lappend(stops, make_stop(table, &statement, position,
-											is_any ? STOP_ANY : list_member_ptr(children, table) ? STOP_CHILD : STOP_NAMED));
+											is_any ? STOP_ANY : list_member_ptr(children, table) ? STOP_CHILD
+											: list_member_ptr(named, table) ? STOP_NAMED : STOP_BEHIND));
 	}
 	if (stops != NIL)
 		return apply_stop(apply, stops, at);

@@ -587,8 +587,8 @@ string_holds(const DdlToken *token, const char *name, bool fold)
 	return false;
 }
 
-bool
-ddl_statement_mentions(const char *text, size_t len, uint64_t sql_mode, const char *name, bool fold)
+static bool
+occurs(const char *text, size_t len, uint64_t sql_mode, const char *name, bool fold, bool in_strings)
 {
 	DdlLexer	lexer;
 
@@ -597,11 +597,23 @@ ddl_statement_mentions(const char *text, size_t len, uint64_t sql_mode, const ch
 	{
 		if (lexer.token.kind == DDL_TOKEN_STRING)
 		{
-			if (string_holds(&lexer.token, name, fold))
+			if (in_strings && string_holds(&lexer.token, name, fold))
 				return true;
 		}
 		else if (ddl_token_names(&lexer.token, name, fold))
 			return true;
 	}
 	return false;
+}
+
+bool
+ddl_statement_mentions(const char *text, size_t len, uint64_t sql_mode, const char *name, bool fold)
+{
+	return occurs(text, len, sql_mode, name, fold, true);
+}
+
+bool
+ddl_statement_names(const char *text, size_t len, uint64_t sql_mode, const char *name, bool fold)
+{
+	return occurs(text, len, sql_mode, name, fold, false);
 }

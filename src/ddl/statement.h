@@ -82,4 +82,8 @@ extern CdcStatus ddl_statement_read(const char *text, size_t len, const char *de
 extern bool ddl_statement_mentions(const char *text, size_t len, uint64_t sql_mode,
 								   const char *name, bool fold);
 
+/* The same without string literals: where names can stand only as names. */
+extern bool ddl_statement_names(const char *text, size_t len, uint64_t sql_mode,
+								const char *name, bool fold);
+
 #endif							/* CDC_DDL_STATEMENT_H */

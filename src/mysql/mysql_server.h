@@ -137,6 +137,19 @@ extern void mysql_server_read_indexes(MysqlSession *session, const MysqlServerIn
 extern bool mysql_server_logs_cascades(MysqlSession *session, const MysqlServerInfo *info);
 extern void mysql_server_read_foreign_keys(MysqlSession *session, const MysqlServerInfo *info, CdcTableDef *def);
 
+/* A trigger, or a stored function or procedure. */
+typedef struct MysqlStoredCode
+{
+	bool		is_trigger;
+	char	   *schema;			/* of the trigger's table, or the routine */
+	char	   *name;			/* the trigger's table, or the routine */
+	char	   *body;			/* NULL: the user may not see it */
+	size_t		len;
+} MysqlStoredCode;
+
+/* All that the user may see of them; List of MysqlStoredCode in CurrentMemoryContext. */
+extern List *mysql_server_stored_code(MysqlSession *session);
+
 /*
  * Open a transaction on the session that shows the table exactly as it was at *mark in the log, and leave it open.
  * MariaDB tells that of itself. MySQL does not: the table is locked against writing (LOCK TABLES, by a connection of

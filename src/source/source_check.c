@@ -646,6 +646,31 @@ check_xa_recover(CheckState *state)
 					psprintf("GRANT XA_RECOVER_ADMIN ON *.* TO %s;", account));
 }
 
+/* A session that logs statements hides what triggers and routines do; see apply_stored_code.c. */
+static void
+check_stored_code(CheckState *state)
+{
+	const char *format = variable_value(state, "binlog_format");
+	bool		is_row = format == NULL || pg_strcasecmp(format, "ROW") == 0;
+	bool		has_privilege = false;
+	int			n = list_length(mysql_server_stored_code(state->session));
+	const char *seen;
+	MysqlRow	row;
+
+	mysql_session_query(state->session, "SHOW GRANTS");
+	while (mysql_session_fetch(state->session, &row))
+		has_privilege |= grant_line_has(row.values[0] ? row.values[0] : "", "TRIGGER", true);
+	seen = psprintf("The user sees %d triggers and stored routines%s.", n,
+					has_privilege ? "" : "; triggers are shown only to who has TRIGGER");
+	if (n > 0 && !is_row)
+		add_warning(state, "stored_code",
+					psprintf("%s The server's binlog_format is \"%s\", so what they do may not be in its log; a statement that may have run them stops the tables that they name.", seen, format),
+					"SET GLOBAL binlog_format = ROW;");
+	else
+		add_ok(state, "stored_code",
+			   psprintf("%s What they do is in a log of rows. When a session logs statements nevertheless, tables that they name stop with them.", seen));
+}
+
 static void
 init_state(CheckState *state, const SourceCheck *check)
 {
@@ -681,6 +706,7 @@ source_check_run(const SourceCheck *check)
 	check_retention(&state);
 	check_odd_settings(&state);
 	check_xa_recover(&state);
+	check_stored_code(&state);
 	check_readable(&state);
 	check_tables(&state);
 	return state.lines;
