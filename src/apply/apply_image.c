@@ -21,11 +21,12 @@
  *	  An image that leaves a column out of a row without a key never does it for
  *	  lack of change: both servers then log the whole row before.
  *
+ *	  What MariaDB computes and does not log is asked for (apply_generated.c).
+ *
  *	  What cannot be known so is an error, which stops the table or makes a dead
  *	  letter: a row that ought to be there and is not (nobody can tell its other
- *	  columns), a default that information_schema does not print exactly, a
- *	  column that the server computes and does not log (MariaDB's VIRTUAL ones),
- *	  and an UPDATE of MariaDB's that may stand for REPLACE, see may_be_replace.
+ *	  columns), a default that information_schema does not print exactly,
+ *	  and an UPDATE of MariaDB's that may stand for REPLACE, see apply_image_check.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -43,6 +44,9 @@
 #define HINT_FULL \
 	"Run SET GLOBAL binlog_row_image = FULL on the source and reconnect its clients. " APPLY_HINT_ANEW
 
+#define HINT_GENERATED \
+	"Make the target's column GENERATED ALWAYS AS (...) STORED. " APPLY_HINT_ANEW
+
 void
 apply_image_throw_absent(const ApplyTable *table, int column)
 {
@@ -51,7 +55,7 @@ apply_image_throw_absent(const ApplyTable *table, int column)
 			 errmsg("row event of source table \"%s.%s\" is not complete", table->schema, table->name),
 			 errdetail("Column \"%s\" is not in the row image, and its value cannot be known.",
 					   table->def->columns[column].name),
-			 errhint(HINT_FULL)));
+			 errhint("%s", table->def->columns[column].is_generated ? HINT_GENERATED : HINT_FULL)));
 }
 
 static void
@@ -211,9 +215,9 @@ apply_image_check(const ApplyTable *table, const CdcChange *change)
 
 		if (field_of(table, change->after, i)->state != CDC_FIELD_ABSENT)
 			continue;
-		/* what MySQL computed anew it logs; MariaDB leaves out all VIRTUAL columns */
-		if (column->is_generated && table->row->table->columns[i].attnum > 0)
-			apply_image_throw_absent(table, i);
+		/* FULL_NODUP gives the whole row before, and REPLACE whole */
+		if (is_whole(field_of(table, change->before, i)))
+			continue;
 		if (!column->is_generated && !is_blob(column->type) && repeats_key(table, change))
 			ereport(ERROR,
 					(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
@@ -237,6 +241,8 @@ apply_image_fill(Apply *apply, ApplyTable *table, const CdcChange *change, int c
 	CdcCell		cell;
 	CdcError	err;
 
+	if (apply_generated_is_left_out(table, change, column))
+		return false;
 	if (change->before == NULL)
 	{
 		fill_default(apply, table, column);
@@ -323,28 +329,25 @@ account_for(Apply *apply, const TupleTableSlot *stored)
 	}
 }
 
+/* Is a column of the new row to be had from the row that is there? */
+static bool
+is_missing(const ApplyTable *table, const CdcChange *change, int column)
+{
+	return table->row->table->columns[column].attnum > 0 && change->before != NULL &&
+		!is_whole(field_of(table, change->after, column)) && !is_whole(field_of(table, change->before, column)) &&
+		!apply_generated_is_left_out(table, change, column);
+}
+
 /*
- * Complete the new row in target->slot with what apply_image_fill did not know.
- * The key before the change stands in target->search. Throws when it cannot be;
- * while the table is being copied that is no error, but false.
+ * Complete the new row with what the row that is there tells. "missing" is one of
+ * the columns that it has to tell. False: it is not there yet.
  */
-bool
-apply_image_complete(Apply *apply, ApplyTable *table, const CdcChange *change)
+static bool
+complete_from_stored(Apply *apply, ApplyTable *table, const CdcChange *change, int missing, bool has_diff)
 {
 	HeapTarget *target = table->row->target;
 	bool		copying = apply_table_is_copying(table);
-	bool		has_diff = false;
-	int			missing = -1;
 
-	for (int i = 0; i < table->row->table->ncolumns; i++)
-	{
-		if (table->row->table->columns[i].attnum <= 0 || is_whole(field_of(table, change->after, i)) ||
-			is_whole(field_of(table, change->before, i)))
-			continue;
-		missing = i;
-		has_diff |= !is_unchanged(field_of(table, change->after, i));
-	}
-	Assert(missing >= 0);
 	if (target->nkey == 0)
 		apply_image_throw_absent(table, missing);
 	if (!find_stored(table))
@@ -361,9 +364,39 @@ apply_image_complete(Apply *apply, ApplyTable *table, const CdcChange *change)
 		account_for(apply, target->stored);
 	for (int i = 0; i < table->row->table->ncolumns; i++)
 	{
-		if (table->row->table->columns[i].attnum > 0 && !is_whole(field_of(table, change->after, i)) &&
-			!is_whole(field_of(table, change->before, i)))
+		if (is_missing(table, change, i))
 			fill_missing(apply, table, change, i);
 	}
+	return true;
+}
+
+/*
+ * Complete the new row in target->slot with what apply_image_fill did not know.
+ * The key before the change stands in target->search. Throws when it cannot be;
+ * while the table is being copied that is no error, but false.
+ */
+bool
+apply_image_complete(Apply *apply, ApplyTable *table, const CdcChange *change)
+{
+	bool		has_diff = false;
+	bool		left_out = false;
+	int			missing = -1;
+
+	for (int i = 0; i < table->row->table->ncolumns; i++)
+	{
+		left_out |= apply_generated_is_left_out(table, change, i);
+		if (!is_missing(table, change, i))
+			continue;
+		missing = i;
+		has_diff |= !is_unchanged(field_of(table, change->after, i));
+	}
+	Assert(missing >= 0 || left_out);
+	if (missing >= 0 && !complete_from_stored(apply, table, change, missing, has_diff))
+		return false;
+	if (!left_out)
+		return true;
+	if (apply_table_is_copying(table) && table->row->target->nkey > 0)
+		return false;
+	apply_generated_read(apply, table, change);
 	return true;
 }

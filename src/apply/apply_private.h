@@ -20,6 +20,7 @@
 
 #include "apply/apply.h"
 #include "heap/heap_row.h"
+#include "mysql/mysql_server.h"
 
 struct DdlStatement;
 typedef struct ApplyBatch ApplyBatch;
@@ -111,6 +112,11 @@ struct Apply
 	bool		moved;			/* streamed or gtids are ahead of what is durable */
 	List	   *skips;			/* of CatalogSkip: transactions to pass over because somebody asked for it */
 	ApplyUndone *undone;		/* changes to pass over, found to be rolled back */
+
+	/* the source, where it is asked for what its log leaves out: apply_generated.c */
+	MysqlSession *session;		/* NULL: nobody has asked yet */
+	MysqlServerInfo *server;
+	CdcPosition shown;			/* its tables show what is before */
 
 	/* the source transaction that is coming in */
 	bool		in_txn;
@@ -339,7 +345,18 @@ extern bool apply_image_complete(Apply *apply, ApplyTable *table, const CdcChang
 /* Throw for a column that is not in an image and cannot be known. */
 extern void apply_image_throw_absent(const ApplyTable *table, int column);
 
+/* ---- apply_generated.c ---- */
+
+/* Does MariaDB compute a column of the row after the change that its log leaves out, and the target does not? */
+extern bool apply_generated_is_left_out(const ApplyTable *table, const CdcChange *change, int column);
+
+/* Read such columns from the source into target->slot. */
+extern void apply_generated_read(Apply *apply, ApplyTable *table, const CdcChange *change);
+
 /* ---- apply_reread.c: while a table is being copied ---- */
+
+/* "`id` = 5 AND ...": the row after the change, for a query to the source. */
+extern char *apply_row_condition(Apply *apply, const ApplyTable *table, const CdcChange *change);
 
 /* Does the row with search's key show nothing that the stream has not come to yet? */
 extern bool apply_reread_is_exact(Apply *apply, const ApplyTable *table);

@@ -140,9 +140,8 @@ key_text(const CdcColumnDef *column, const CdcField *field, const CdcCell *cell)
 	}
 }
 
-/* "`id` = 5 AND ...": the row after the change. */
-static char *
-make_condition(Apply *apply, const ApplyTable *table, const CdcChange *change)
+char *
+apply_row_condition(Apply *apply, const ApplyTable *table, const CdcChange *change)
 {
 	MysqlFlavor flavor = change->by_mariadb ? MYSQL_FLAVOR_MARIADB : MYSQL_FLAVOR_MYSQL;
 	StringInfoData sql;
@@ -159,6 +158,8 @@ make_condition(Apply *apply, const ApplyTable *table, const CdcChange *change)
 
 		if (column->key_part == 0)
 			continue;
+		if (field->state == CDC_FIELD_ABSENT && change->before == NULL)
+			apply_image_throw_absent(table, (int) i);
 		if (field->state == CDC_FIELD_ABSENT)
 			field = &change->before[from];
 		if (change->cell(&change->table->columns[from], field, &apply->arena, &cell, &err) != CDC_OK)
@@ -187,7 +188,7 @@ apply_reread_make(Apply *apply, const ApplyTable *table, const CdcChange *change
 				 errhint(APPLY_HINT_ANEW)));
 	entry->pipeline_id = apply->pipeline_id;
 	entry->table_id = table->table_id;
-	entry->condition = make_condition(apply, table, change);
+	entry->condition = apply_row_condition(apply, table, change);
 	entry->at = apply->txn_start;
 	if (apply->txn_gtid.kind != CDC_GTID_NONE)
 	{

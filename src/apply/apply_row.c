@@ -248,6 +248,8 @@ apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
 		fill_old_key(apply, table, change);
 	if (told != ROW_TOLD)
 		apply_image_check(table, change);
+	if (told == ROW_MISSING && change->op == CDC_INSERT)
+		heap_row_search_new(table->row);	/* there is no other key before it */
 	if (told == ROW_MISSING && !apply_image_complete(apply, table, change))
 	{
 		reread_row(apply, table, change);

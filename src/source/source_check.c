@@ -230,17 +230,17 @@ check_row_image(CheckState *state)
 {
 	const char *image = variable_value(state, "binlog_row_image");
 	const char *options = variable_value(state, "binlog_row_value_options");
-	bool		is_full = image == NULL || pg_strcasecmp(image, "FULL") == 0;
+	bool		is_full = image == NULL || pg_strcasecmp(image, "FULL") == 0 || pg_strcasecmp(image, "FULL_NODUP") == 0;
 
 	if (is_full && image != NULL)
-		add_ok(state, "binlog_row_image", "The server's binlog_row_image is \"FULL\".");
+		add_ok(state, "binlog_row_image", psprintf("The server's binlog_row_image is \"%s\".", image));
 	else if (!is_full)
 		add_warning(state, "binlog_row_image",
 					psprintf("The server's binlog_row_image is \"%s\": what an image leaves out is taken from the target's row or the column's default. "
 							 "A row that the target does not have stops its table%s, and a copy reads rows that change meanwhile twice.",
 							 image,
 							 state->is_mariadb
-							 ? ", so do (with MINIMAL) REPLACE, INSERT ... ON DUPLICATE KEY UPDATE and VIRTUAL columns, and (with NOBLOB) a REPLACE that leaves out a blob is not told from an update"
+							 ? ", so do (with MINIMAL) REPLACE and INSERT ... ON DUPLICATE KEY UPDATE, and (with NOBLOB) a REPLACE that leaves out a blob is not told from an update"
 							 : ""),
 					"SET GLOBAL binlog_row_image = FULL;");
 	if (options == NULL)

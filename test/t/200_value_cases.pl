@@ -1,6 +1,7 @@
 # The cases of types that users met (M1 to M42): every table holds its rows from the snapshot, from inserts, updates and deletes in
 # the stream, and from what happened while this server was down; each time the mirror equals the source. The source's zone has a
 # summer time, its clients write in another one.
+# also: mariadb118-15
 
 use strict;
 use warnings;

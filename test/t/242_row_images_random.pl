@@ -13,6 +13,7 @@ use Test::More;
 my $source = CdcBridge::Source->new;
 my $postgres = CdcBridge::Postgres->new;
 my $mysql = $source->is_mysql;
+my @images = ('FULL', 'MINIMAL', 'MINIMAL', 'NOBLOB', $source->has_full_nodup ? ('FULL_NODUP') x 2 : ());
 my $seed = $ENV{CDC_SEED} // int(time());
 diag("seed $seed");
 
@@ -66,7 +67,7 @@ sub change
 		$dbh->do($_) for 'use shop', "set session sql_mode = ''";
 		$dbh->{private_ready} = 1;
 	}
-	$dbh->do('set session binlog_row_image = ' . pick(qw(FULL MINIMAL MINIMAL NOBLOB))) if rand() < 0.4;
+	$dbh->do('set session binlog_row_image = ' . pick(@images)) if rand() < 0.4;
 	$dbh->do('set session binlog_row_value_options = ' . pick("''", "'PARTIAL_JSON'", "'PARTIAL_JSON'")) if $mysql && rand() < 0.3;
 	my $count = rand() < 0.5 ? 1 : 1 + int(rand(6));
 	$dbh->begin_work;

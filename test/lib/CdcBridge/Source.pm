@@ -61,6 +61,7 @@ sub is_mariadb { return $_[0]{flavor} eq 'mariadb'; }
 sub pid { return $_[0]{pid}; }
 # As a number that can be compared: 101119, 110809, 90704.
 sub version { my ($self) = @_; my @part = split(/\D/, $self->query_value('select version()')); return $part[0] * 10000 + $part[1] * 100 + $part[2]; }
+sub has_full_nodup { my ($self) = @_; return $self->is_mariadb && $self->version >= 110400; }    # a binlog_row_image
 sub has_vectors { my ($self) = @_; return $self->is_mysql || $self->version >= 110700; }
 sub client { my ($self) = @_; return $self->{home} ? "$self->{home}/bin/$self->{flavor}" : 'mariadb'; }
 sub log_text { return slurp("$_[0]{dir}/error.log"); }
