@@ -36,6 +36,7 @@
 #include "pipeline/shmem.h"
 #include "schema/table.h"
 #include "source/source_choose.h"
+#include "util/util_pattern.h"
 
 PG_FUNCTION_INFO_V1(cdc_check_pipeline);
 
@@ -184,7 +185,7 @@ want_table(void *arg, const char *schema, const char *name)
 		return true;
 	foreach(lc, c->tables == NIL ? c->pipeline->tables : NIL)
 	{
-		if (mysql_pattern_match(lfirst(lc), schema, name))
+		if (util_pattern_match(lfirst(lc), schema, name))
 			return true;
 	}
 	return false;
@@ -403,7 +404,7 @@ check_patterns(CheckPipeline *c)
 		{
 			const CatalogTable *table = lfirst(lc2);
 
-			fits |= mysql_pattern_match(pattern, table->source_schema, table->source_table);
+			fits |= util_pattern_match(pattern, table->source_schema, table->source_table);
 		}
 		if (fits)
 			continue;

@@ -14,6 +14,7 @@
 #include "utils/builtins.h"
 
 #include "catalog/catalog.h"
+#include "decode/decode.h"
 #include "mysql/mysql_options.h"
 #include "util/util_options.h"
 
@@ -97,5 +98,6 @@ cdc_list_options(PG_FUNCTION_ARGS)
 	put_table(rsinfo, &mysql_server_options);
 	put_table(rsinfo, &mysql_user_mapping_options);
 	put_table(rsinfo, &catalog_pipeline_options);
+	put_table(rsinfo, &decode_options);
 	return (Datum) 0;
 }

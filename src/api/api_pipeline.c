@@ -41,6 +41,7 @@
 #include "pipeline/shmem.h"
 #include "schema/type_map.h"
 #include "snapshot/snapshot.h"
+#include "util/util_pattern.h"
 
 PG_FUNCTION_INFO_V1(cdc_create_pipeline);
 PG_FUNCTION_INFO_V1(cdc_start_pipeline);
@@ -205,11 +206,8 @@ void
 api_check_table_pattern(const char *pattern, bool may_exclude)
 {
 	bool		excludes = pattern != NULL && pattern[0] == '!';
-	bool		valid = false;
 
-	if (pattern != NULL)
-		(void) pattern_schema(excludes ? pattern + 1 : pattern, &valid);
-	if (!valid)
+	if (pattern == NULL || !util_pattern_is_valid(pattern))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 pattern != NULL ? errmsg("invalid table pattern \"%s\"", pattern)

@@ -27,6 +27,7 @@
 #include "api/api.h"
 #include "mysql/mysql_server.h"
 #include "pipeline/shmem.h"
+#include "util/util_pattern.h"
 
 PG_FUNCTION_INFO_V1(cdc_add_table);
 PG_FUNCTION_INFO_V1(cdc_remove_table);
@@ -110,7 +111,7 @@ tables_that_fit(const CatalogPipeline *pipeline, const char *pattern)
 	{
 		CatalogTable *table = lfirst(lc);
 
-		if (mysql_pattern_match(pattern, table->source_schema, table->source_table))
+		if (util_pattern_match(pattern, table->source_schema, table->source_table))
 			result = lappend(result, table);
 	}
 	return result;
@@ -177,7 +178,7 @@ cdc_add_table(PG_FUNCTION_ARGS)
 	patterns = list_without(pipeline->tables, exclusion);
 	if (exact_name(pattern, &schema, &table))
 	{
-		bool		matches = mysql_patterns_match(patterns, schema, table, &excluded_by);
+		bool		matches = util_patterns_match(patterns, schema, table, &excluded_by);
 
 		if (excluded_by != NULL)
 			ereport(ERROR,
@@ -228,7 +229,7 @@ patterns_after_removal(const CatalogPipeline *pipeline, const char *pattern)
 					 errhint("Give a pattern as it stands there, or the name of one table.")));
 		return patterns;
 	}
-	if (mysql_patterns_match(patterns, schema, table, NULL))
+	if (util_patterns_match(patterns, schema, table, NULL))
 		return lappend(patterns, psprintf("!%s", pattern));
 	if (!stands && tables_that_fit(pipeline, pattern) == NIL)
 		ereport(ERROR,
@@ -266,7 +267,7 @@ cdc_remove_table(PG_FUNCTION_ARGS)
 	{
 		const CatalogTable *table = lfirst(lc);
 
-		if (!mysql_patterns_match(patterns, table->source_schema, table->source_table, NULL))
+		if (!util_patterns_match(patterns, table->source_schema, table->source_table, NULL))
 			catalog_table_leave(pipeline->id, table->table_id);
 	}
 	end_change(pipeline);
@@ -280,7 +281,7 @@ no_table_fits(const CatalogPipeline *pipeline, const char *pattern)
 	char	   *schema;
 	char	   *table;
 	bool		is_meant = list_has(pipeline->tables, pattern) ||
-		(exact_name(pattern, &schema, &table) && mysql_patterns_match(pipeline->tables, schema, table, NULL));
+		(exact_name(pattern, &schema, &table) && util_patterns_match(pipeline->tables, schema, table, NULL));
 
 	if (is_meant)
 		ereport(ERROR,

@@ -35,6 +35,7 @@
 #include "catalog/catalog_verify.h"
 #include "mysql/mysql_server.h"
 #include "pipeline/shmem.h"
+#include "util/util_pattern.h"
 
 PG_FUNCTION_INFO_V1(cdc_verify);
 PG_FUNCTION_INFO_V1(cdc_cancel_verify);
@@ -130,7 +131,7 @@ tables_arg(FunctionCallInfo fcinfo, int n, const CatalogPipeline *pipeline)
 		{
 			const CatalogTable *table = lfirst(lc);
 
-			fits |= mysql_pattern_match(pattern, table->source_schema, table->source_table);
+			fits |= util_pattern_match(pattern, table->source_schema, table->source_table);
 		}
 		if (!fits)
 			ereport(ERROR,

@@ -30,6 +30,7 @@
 #include "mysql/mysql_server.h"
 #include "util/util_arena.h"
 #include "util/util_gtid.h"
+#include "util/util_pattern.h"
 
 /* Our tables that the statement names. first_only: only the first name is acted on. */
 static List *
@@ -513,7 +514,7 @@ tell_new_tables(Apply *apply, const DdlStatement *statement, const char *positio
 			pipeline = catalog_pipeline_by_id(apply->pipeline_id);
 			PopActiveSnapshot();
 		}
-		if (pipeline == NULL || !mysql_patterns_match(pipeline->tables, schema, name, NULL))
+		if (pipeline == NULL || !util_patterns_match(pipeline->tables, schema, name, NULL))
 			continue;
 		ereport(LOG,
 				(errmsg("source table \"%s.%s\" fits the patterns of pipeline \"%s\" and is not mirrored",

@@ -24,6 +24,7 @@
 #include "catalog/pg_extension.h"
 #include "catalog/pg_foreign_server.h"
 #include "catalog/pg_namespace.h"
+#include "catalog/pg_publication.h"
 #include "commands/defrem.h"
 #include "commands/tablecmds.h"
 #include "executor/executor.h"
@@ -34,6 +35,10 @@
 #include "parser/parse_type.h"
 #include "postmaster/bgworker.h"
 #include "replication/origin.h"
+#include "replication/reorderbuffer.h"
+#if PG_VERSION_NUM >= 180000
+#include "rewrite/rewriteHandler.h"
+#endif
 #include "utils/acl.h"
 #include "utils/backend_status.h"
 #include "utils/pg_locale.h"
@@ -320,6 +325,62 @@ cdc_epq_init(EPQState *epq, EState *estate)
 	EvalPlanQualInit(epq, estate, NULL, NIL, -1, NIL);
 #else
 	EvalPlanQualInit(epq, estate, NULL, NIL, -1);
+#endif
+}
+
+/* ---- logical decoding (decode/) ---- */
+
+/* 17: tuples stand in changes as they are */
+static inline HeapTuple
+cdc_change_old_tuple(const ReorderBufferChange *change)
+{
+#if PG_VERSION_NUM >= 170000
+	return change->data.tp.oldtuple;
+#else
+	return change->data.tp.oldtuple == NULL ? NULL : &change->data.tp.oldtuple->tuple;
+#endif
+}
+
+static inline HeapTuple
+cdc_change_new_tuple(const ReorderBufferChange *change)
+{
+#if PG_VERSION_NUM >= 170000
+	return change->data.tp.newtuple;
+#else
+	return change->data.tp.newtuple == NULL ? NULL : &change->data.tp.newtuple->tuple;
+#endif
+}
+
+/* 18: deferrable ones on demand; one that identifies rows is not */
+static inline Oid
+cdc_primary_key_index(Relation rel)
+{
+#if PG_VERSION_NUM >= 180000
+	return RelationGetPrimaryKeyIndex(rel, false);
+#else
+	return RelationGetPrimaryKeyIndex(rel);
+#endif
+}
+
+/* 18: publications ship stored generated columns when they are told to */
+static inline bool
+cdc_publication_has_generated_columns(const Publication *publication)
+{
+#if PG_VERSION_NUM >= 180000
+	return publication->pubgencols_type == PUBLISH_GENCOLS_STORED;
+#else
+	return false;
+#endif
+}
+
+/* 18: row filters may name virtual generated columns */
+static inline Node *
+cdc_expand_generated_columns(Node *node, Relation rel)
+{
+#if PG_VERSION_NUM >= 180000
+	return expand_generated_columns_in_expr(node, rel, 1);
+#else
+	return node;
 #endif
 }
 

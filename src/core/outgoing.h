@@ -65,12 +65,10 @@ typedef struct CdcOutColumn
 	CdcOutType	type;			/* of the elements when is_list */
 	bool		is_list;		/* values are LIST */
 	bool		nullable;
-	bool		is_generated;
 	uint16_t	key_part;		/* 1-based position in the key; 0 when not in it */
 	int			precision;		/* numeric(p, s); -1 unknown */
 	int			scale;			/* numeric: -1 unknown */
 	const char *type_text;		/* as PostgreSQL writes it: "numeric(10,2)", "shop.mood[]" */
-	uint32_t	type_oid;		/* of the declared type */
 } CdcOutColumn;
 
 typedef struct CdcOutTable

@@ -33,6 +33,7 @@ typedef struct CdcFormatOptions
 	bool		transaction;	/* each change tells its place in its transaction (Debezium JSON) */
 	bool		numeric_as_number;	/* numeric as a JSON number with all its digits; else as a string */
 	bool		bytes_as_hex;	/* bytea as hexadecimal digits; else as base64 */
+	bool		types;			/* each change tells its columns' types (plain JSON) */
 	bool		json_embedded;	/* json and jsonb as part of the document; else as a string */
 	const char *server_name;	/* what the source is called */
 	const char *database;		/* name of this database */

@@ -5,7 +5,7 @@
  *
  * NOTES
  *	  insert, update, delete
- *	    {"op", "schema", "table", "lsn", "xid", "time", "seq", "key", "row", "old", "unchanged"}
+ *	    {"op", "schema", "table", "lsn", "xid", "time", "seq", "key", "row", "old", "unchanged", "types"}
  *	    row is the new row (not in a delete), old what the log has of the old one,
  *	    key the key's columns; unchanged names the columns that the change did not
  *	    touch and that stand in row for that reason not. What is empty is left out.
@@ -138,6 +138,20 @@ add_unchanged(const CdcOutTable *table, const CdcCell *row, CdcBuf *out)
 }
 
 static void
+add_types(const CdcOutTable *table, CdcBuf *out)
+{
+	cdc_buf_add_str(out, ",\"types\":{");
+	for (uint32_t i = 0; i < table->ncolumns; i++)
+	{
+		if (i > 0)
+			cdc_buf_add_char(out, ',');
+		json_add_name(out, table->columns[i].name);
+		json_add_cstring(out, table->columns[i].type_text);
+	}
+	cdc_buf_add_char(out, '}');
+}
+
+static void
 add_change(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 {
 	const CdcCell *key = format_key_row(record);
@@ -159,6 +173,8 @@ add_change(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 	}
 	if (record->after != NULL)
 		add_unchanged(record->table, record->after, out);
+	if (format->options.types)
+		add_types(record->table, out);
 }
 
 static void

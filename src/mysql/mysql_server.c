@@ -13,6 +13,7 @@
 #include "util/util_arena.h"
 #include "util/util_error.h"
 #include "util/util_gtid.h"
+#include "util/util_pattern.h"
 
 /* Schemas that are the server's own. */
 static const char *const system_schemas[] = {
@@ -299,112 +300,6 @@ mysql_server_shows(MysqlSession *session, const MysqlServerInfo *info,
 	return gtids_contain(*mark_gtids, gtids ? gtids : "");
 }
 
-/* Length of the character at p, several bytes in UTF-8. */
-static size_t
-character_length(const char *p)
-{
-	size_t		len = 1;
-
-	while (((unsigned char) p[len] & 0xC0) == 0x80)
-		len++;
-	return len;
-}
-
-/*
- * One part of a pattern (up to end) against a whole name. After a mismatch only
- * the last '*' has to take more, so the time is bounded by the product of both
- * lengths.
- */
-static bool
-match_part(const char *pattern, const char *end, const char *name)
-{
-	const char *star = NULL;	/* behind the last '*' */
-	const char *star_name = NULL;	/* what it has left for the rest */
-
-	for (;;)
-	{
-		if (pattern < end && *pattern == '*')
-		{
-			star = ++pattern;
-			star_name = name;
-			continue;
-		}
-		if (*name == '\0' && pattern == end)
-			return true;
-		if (*name != '\0' && pattern < end)
-		{
-			if (*pattern == '?')
-			{
-				pattern++;
-				name += character_length(name);
-				continue;
-			}
-			if (*pattern == '\\' && pattern + 1 < end && pattern[1] == *name)
-			{
-				pattern += 2;
-				name++;
-				continue;
-			}
-			if (*pattern != '\\' && *pattern == *name)
-			{
-				pattern++;
-				name++;
-				continue;
-			}
-		}
-		if (star == NULL || *star_name == '\0')
-			return false;
-		star_name += character_length(star_name);
-		pattern = star;
-		name = star_name;
-	}
-}
-
-/*
- * Does "schema.table" fit the pattern? '*' is any run of characters and '?' one
- * character of the same part, a backslash takes the next one as it is. Case
- * counts. A pattern without a dot fits nothing.
- */
-bool
-mysql_pattern_match(const char *pattern, const char *schema, const char *name)
-{
-	const char *dot = pattern;
-
-	while (*dot != '\0' && *dot != '.')
-	{
-		if (*dot == '\\' && dot[1] != '\0')
-			dot++;
-		dot++;
-	}
-	if (*dot == '\0')
-		return false;
-	return match_part(pattern, dot, schema) && match_part(dot + 1, dot + 1 + strlen(dot + 1), name);
-}
-
-bool
-mysql_patterns_match(List *patterns, const char *schema, const char *name, const char **excluded_by)
-{
-	bool		matches = false;
-	ListCell   *lc;
-
-	if (excluded_by != NULL)
-		*excluded_by = NULL;
-	foreach(lc, patterns)
-	{
-		const char *pattern = lfirst(lc);
-
-		if (pattern[0] != '!')
-			matches |= mysql_pattern_match(pattern, schema, name);
-		else if (mysql_pattern_match(pattern + 1, schema, name))
-		{
-			if (excluded_by != NULL)
-				*excluded_by = pattern;
-			return false;
-		}
-	}
-	return matches;
-}
-
 bool
 mysql_schema_is_system(const char *schema)
 {
@@ -441,7 +336,7 @@ mysql_server_list_tables(MysqlSession *session, List *patterns)
 		const char *name = row_value(&row, 1);
 		CdcTableDef *def;
 
-		if (mysql_schema_is_system(schema) || !mysql_patterns_match(patterns, schema, name, NULL))
+		if (mysql_schema_is_system(schema) || !util_patterns_match(patterns, schema, name, NULL))
 			continue;
 		def = palloc0(sizeof(CdcTableDef));
 		def->schema = pstrdup(schema);

@@ -69,24 +69,12 @@ extern bool mysql_server_shows(MysqlSession *session, const MysqlServerInfo *inf
 							   const CdcPosition *position, const char *gtids,
 							   CdcPosition *mark, char **mark_gtids);
 
-/*
- * Does "schema.name" fit the pattern? '*' is any run of characters and '?' one
- * character of the same part, a backslash takes the next one as it is.
- */
-extern bool mysql_pattern_match(const char *pattern, const char *schema, const char *name);
-
-/*
- * Does a list of patterns mean that table? One of the patterns fits it, and none of those that begin with '!'
- * (and leave tables out). excluded_by, when not NULL, gets the pattern that left it out, or NULL.
- */
-extern bool mysql_patterns_match(List *patterns, const char *schema, const char *name, const char **excluded_by);
-
 /* mysql, information_schema, performance_schema, sys: never followed. */
 extern bool mysql_schema_is_system(const char *schema);
 
 /*
  * Base tables that the patterns mean (List of char *,
- * see mysql_patterns_match), as a List of CdcTableDef with only schema and
+ * see util_patterns_match), as a List of CdcTableDef with only schema and
  * name filled, sorted. System schemas never match.
  */
 extern List *mysql_server_list_tables(MysqlSession *session, List *patterns);

@@ -36,6 +36,7 @@
 #include "compat/pg_compat.h"
 #include "mysql/mysql_server.h"
 #include "schema/schema_private.h"
+#include "util/util_pattern.h"
 
 #define OPTION_NAME "column_types"
 
@@ -207,8 +208,8 @@ find(const CdcTableDef *def, const CdcColumnDef *column, const List *overrides)
 	{
 		const SchemaOverride *override = lfirst(lc);
 
-		if (mysql_pattern_match(override->table_pattern, def->schema, def->name) &&
-		    mysql_pattern_match(override->column_pattern, "", column->name))
+		if (util_pattern_match(override->table_pattern, def->schema, def->name) &&
+		    util_pattern_match(override->column_pattern, "", column->name))
 			return override;
 	}
 	return NULL;

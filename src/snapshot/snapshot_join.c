@@ -47,6 +47,7 @@
 #include "catalog/catalog_shadow.h"
 #include "heap/heap_row.h"
 #include "snapshot/snapshot_private.h"
+#include "util/util_pattern.h"
 #include "util/util_wait.h"
 
 /* How a source table is called when it is asked for again. */
@@ -113,7 +114,7 @@ without_unwanted(const CatalogPipeline *pipeline, List *known, List **left)
 	{
 		CatalogTable *table = lfirst(lc);
 
-		if (mysql_patterns_match(pipeline->tables, source_text(table->source_schema),
+		if (util_patterns_match(pipeline->tables, source_text(table->source_schema),
 								 source_text(table->source_table), NULL))
 			result = lappend(result, table);
 		else

@@ -30,7 +30,7 @@
 static bool
 is_fdw(const UtilOptionTable *table)
 {
-	return strcmp(table->kind, "pipeline") != 0;
+	return strcmp(table->kind, "server") == 0 || strcmp(table->kind, "user mapping") == 0;
 }
 
 /* "cdc_mysql server", "pipeline": the owner of the options in messages, palloc'd. */

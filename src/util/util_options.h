@@ -40,7 +40,7 @@ typedef struct UtilOption
 
 typedef struct UtilOptionTable
 {
-	const char *kind;			/* "server", "user mapping", "pipeline": the words of messages and cdc_list_options */
+	const char *kind;			/* "server", "user mapping", "pipeline", "output plugin": the words of messages and cdc_list_options */
 	const char *subject;		/* what has them: "cdc_mysql", "pipeline" */
 	const UtilOption *options;
 	int			count;

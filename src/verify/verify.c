@@ -34,6 +34,7 @@
 
 #include "heap/heap_row.h"
 #include "util/util_arena.h"
+#include "util/util_pattern.h"
 #include "util/util_wait.h"
 #include "verify/verify_private.h"
 
@@ -118,7 +119,7 @@ is_wanted(const CatalogVerify *request, const CatalogTable *table)
 		return true;
 	foreach(lc, request->tables)
 	{
-		if (mysql_pattern_match(lfirst(lc), table->source_schema, table->source_table))
+		if (util_pattern_match(lfirst(lc), table->source_schema, table->source_table))
 			return true;
 	}
 	return false;

@@ -152,6 +152,7 @@ take_table(CdcCursor *c, CdcArena *arena, CdcOutTable *table, CdcOutColumn *colu
 	for (uint32_t i = 0; i < table->ncolumns; i++)
 	{
 		columns[i].name = take_text(c, arena);
+		columns[i].type_text = take_text(c, arena);
 		columns[i].type = (CdcOutType) (cdc_cursor_uint(c, 1) % (CDC_OUT_ENUM + 1));
 		columns[i].is_list = cdc_cursor_uint(c, 1) % 4 == 0;
 		if (cdc_cursor_uint(c, 1) % 3 == 0)
@@ -274,6 +275,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	options.numeric_as_number = flags & 4;
 	options.bytes_as_hex = flags & 8;
 	options.json_embedded = flags & 16;
+	options.types = flags & 16384;
 	options.server_name = take_text(&c, &arena);
 	options.unavailable = take_text(&c, &arena);
 	record.kind = (CdcRecordKind) (1 + cdc_cursor_uint(&c, 1) % CDC_RECORD_STREAM_PREPARE);

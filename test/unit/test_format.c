@@ -280,10 +280,10 @@ test_values(void)
 
 static const uint32_t key_columns[] = {1, 0};
 static const CdcOutColumn columns[] = {
-	{.name = "b",.type = CDC_OUT_TEXT,.key_part = 2},
-	{.name = "a",.type = CDC_OUT_INT4,.key_part = 1},
-	{.name = "doc",.type = CDC_OUT_JSON,.nullable = true},
-	{.name = "tags",.type = CDC_OUT_TEXT,.is_list = true,.nullable = true},
+	{.name = "b",.type = CDC_OUT_TEXT,.type_text = "text",.key_part = 2},
+	{.name = "a",.type = CDC_OUT_INT4,.type_text = "integer",.key_part = 1},
+	{.name = "doc",.type = CDC_OUT_JSON,.type_text = "jsonb",.nullable = true},
+	{.name = "tags",.type = CDC_OUT_TEXT,.is_list = true,.type_text = "text[]",.nullable = true},
 };
 static const CdcOutTable table = {
 	.schema = "shop",.name = "t\"x",.relid = 1,.version = 7,.ncolumns = LEN(columns),.columns = columns,.nkey = 2,.key = key_columns,.identity = 'd'
@@ -310,6 +310,7 @@ test_changes(void)
 	CdcOutTable keyless = table;
 
 	with.transaction = true;
+	with.types = true;
 	is_record("debezium-json", &usual, &record,
 	          "{\"before\":{\"b\":\"w\",\"a\":5},\"after\":{\"b\":\"x\",\"a\":5,\"doc\":\"__debezium_unavailable_value\","
 	          "\"tags\":[\"__debezium_unavailable_value\"]}," SOURCE("shop", "t\\\"x", "\"seq\":3") ",\"op\":\"u\",\"ts_ms\":1709208001000,"
@@ -335,6 +336,9 @@ test_changes(void)
 	record.table = &keyless;
 	is_key("json", &usual, &record, "(end)", "no key");
 	record.before = NULL;
+	is_record("json", &with, &record,
+	          "{\"op\":\"delete\",\"schema\":\"shop\",\"table\":\"t\\\"x\",\"lsn\":\"0/116B3698\",\"xid\":740,\"time\":\"2024-02-29T12:00:00Z\",\"seq\":3,"
+	          "\"types\":{\"b\":\"text\",\"a\":\"integer\",\"doc\":\"jsonb\",\"tags\":\"text[]\"}}", "types of the columns");
 	is_record("json", &usual, &record,
 	          "{\"op\":\"delete\",\"schema\":\"shop\",\"table\":\"t\\\"x\",\"lsn\":\"0/116B3698\",\"xid\":740,\"time\":\"2024-02-29T12:00:00Z\",\"seq\":3}",
 	          "P4: a delete of which the log has no row");

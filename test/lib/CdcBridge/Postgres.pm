@@ -206,6 +206,17 @@ sub psql_error
 	return $status == 0 ? '' : $err;
 }
 
+# Allow our output plugin, on servers that allow only those that output_plugin_libraries lists (minor releases since 15.19).
+sub allow_output_plugin
+{
+	my ($self) = @_;
+	my $list = 'pgoutput, test_decoding, cdc_bridge';
+	return $self if $self->psql(q{select count(*) from pg_settings where name = 'output_plugin_libraries'}) eq '0';
+	$self->psql("alter system set output_plugin_libraries = $list; select pg_reload_conf()");
+	$self->poll('show output_plugin_libraries', $list) or die "output_plugin_libraries is not $list: $self->{last}\n";
+	return $self;
+}
+
 # Poll until QUERY gives EXPECTED (text, or a regular expression); errors count as "not yet", as after a crash. False,
 # with the last answer in $self->{last}, when the time is over.
 sub poll

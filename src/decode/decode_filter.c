@@ -1,0 +1,119 @@
+/*-------------------------------------------------------------------------
+ *
+ * decode_filter.c
+ *	  Row filters of publications.
+ *
+ * NOTES
+ *	  A row passes when one of the filters holds that the publications have for
+ *	  the action, or when a publication has none. Of an UPDATE both rows are
+ *	  looked at, as far as the log has them: what moves out of the filter is a
+ *	  delete for the receiver, what moves in an insert. The server sees to it that
+ *	  filters for UPDATE and DELETE name only columns of the replica identity,
+ *	  which old rows have.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/tupdesc.h"
+#include "executor/executor.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+
+#include "decode/decode_private.h"
+
+/* One of them has to hold; NULL when there are none. */
+static ExprState *
+prepare(List *filters, EState *estate)
+{
+	if (filters == NIL)
+		return NULL;
+	return ExecPrepareExpr(list_length(filters) > 1 ? makeBoolExpr(OR_EXPR, filters, -1) : linitial(filters), estate);
+}
+
+/* Where the columns of publish_as are in tuples of the relation, by name when it is another one. */
+static AttrNumber *
+match_columns(Relation publish_as, Relation relation)
+{
+	TupleDesc	desc = RelationGetDescr(publish_as);
+	TupleDesc	own = RelationGetDescr(relation);
+	AttrNumber *attnos = palloc(sizeof(AttrNumber) * Max(desc->natts, 1));
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		attnos[i] = -1;
+		for (int k = 0; k < own->natts && !att->attisdropped; k++)
+		{
+			if (!TupleDescAttr(own, k)->attisdropped && strcmp(NameStr(TupleDescAttr(own, k)->attname), NameStr(att->attname)) == 0)
+				attnos[i] = k;
+		}
+	}
+	return attnos;
+}
+
+/* In the entry's memory context. */
+void
+decode_filter_init(DecodeRelation *entry, Relation publish_as, Relation relation, const DecodePublished *published)
+{
+	if (published->filters[0] == NIL && published->filters[1] == NIL && published->filters[2] == NIL)
+		return;
+	entry->estate = CreateExecutorState();
+	entry->filter_insert = prepare(published->filters[0], entry->estate);
+	entry->filter_update = prepare(published->filters[1], entry->estate);
+	entry->filter_delete = prepare(published->filters[2], entry->estate);
+	entry->slot = MakeSingleTupleTableSlot(CreateTupleDescCopyConstr(RelationGetDescr(publish_as)), &TTSOpsVirtual);
+	entry->slot_attnos = match_columns(publish_as, relation);
+}
+
+static bool
+holds(DecodeRelation *entry, ExprState *filter, const DecodeRow *row)
+{
+	TupleTableSlot *slot = entry->slot;
+	ExprContext *econtext = GetPerTupleExprContext(entry->estate);
+	Datum		result;
+	bool		is_null;
+
+	ExecClearTuple(slot);
+	for (int i = 0; i < slot->tts_tupleDescriptor->natts; i++)
+	{
+		int			attno = entry->slot_attnos[i];
+
+		/* a value that nobody knows is not one of the replica identity, so that no filter asks for it */
+		slot->tts_isnull[i] = attno < 0 || row->nulls[attno] || (row->unchanged != NULL && row->unchanged[attno]);
+		slot->tts_values[i] = slot->tts_isnull[i] ? (Datum) 0 : row->values[attno];
+	}
+	ExecStoreVirtualTuple(slot);
+	ResetExprContext(econtext);
+	econtext->ecxt_scantuple = slot;
+	result = ExecEvalExprSwitchContext(filter, econtext, &is_null);
+	ExecClearTuple(slot);
+	return !is_null && DatumGetBool(result);
+}
+
+bool
+decode_filter_passes(DecodeRelation *entry, const DecodeRow *old, const DecodeRow *new, CdcOutOp *op)
+{
+	bool		old_in;
+	bool		new_in;
+
+	switch (*op)
+	{
+		case CDC_OUT_INSERT:
+			return entry->filter_insert == NULL || holds(entry, entry->filter_insert, new);
+		case CDC_OUT_DELETE:
+			/* without an old row nobody can tell, and a delete must not get lost */
+			return entry->filter_delete == NULL || old == NULL || holds(entry, entry->filter_delete, old);
+		case CDC_OUT_UPDATE:
+			break;
+	}
+	if (entry->filter_update == NULL)
+		return true;
+	new_in = holds(entry, entry->filter_update, new);
+	old_in = old == NULL ? new_in : holds(entry, entry->filter_update, old);
+	if (old_in != new_in)
+		*op = new_in ? CDC_OUT_INSERT : CDC_OUT_DELETE;
+	return old_in || new_in;
+}

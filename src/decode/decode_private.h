@@ -1,0 +1,194 @@
+/*-------------------------------------------------------------------------
+ *
+ * decode_private.h
+ *	  What the files of decode/ share.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_DECODE_PRIVATE_H
+#define CDC_DECODE_PRIVATE_H
+
+#include "postgres.h"
+
+#include "access/htup.h"
+#include "nodes/bitmapset.h"
+#include "nodes/execnodes.h"
+#include "nodes/pg_list.h"
+#include "replication/logical.h"
+#include "replication/output_plugin.h"
+#include "utils/hsearch.h"
+#include "utils/relcache.h"
+
+#include "compat/pg_compat.h"
+#include "decode/decode.h"
+#include "format/format.h"
+
+/* A set of kinds of changes, in bits. */
+typedef enum DecodeAction
+{
+	DECODE_INSERT = 1 << 0,
+	DECODE_UPDATE = 1 << 1,
+	DECODE_DELETE = 1 << 2,
+	DECODE_TRUNCATE = 1 << 3,
+	DECODE_ALL = (1 << 4) - 1
+} DecodeAction;
+
+typedef struct DecodeOptions
+{
+	const CdcFormatOps *format;
+	CdcFormatOptions format_options;
+	int			actions;		/* DecodeAction bits */
+	bool		arrays_as_text;
+	bool		generated_columns;
+	bool		include_key;
+	bool		include_transaction;
+	bool		messages;
+	bool		foreign_origins;	/* also what came by replication */
+	bool		via_root;		/* partitions under their root's name, when no publication decides */
+	bool		streaming;
+	List	   *tables;			/* patterns, List of char *; NIL: all */
+	List	   *publications;	/* names, List of char *; NIL: not by publications */
+} DecodeOptions;
+
+/* How one shipped column gets its cells. */
+typedef struct DecodeColumn
+{
+	int			attno;			/* 0-based place in the tuples of the log */
+	CdcOutType	type;			/* of the elements of a list */
+	Oid			typid;			/* the same as a type of PostgreSQL, domains looked through */
+	bool		is_list;
+	int16		typlen;			/* of the elements */
+	bool		typbyval;
+	char		typalign;
+	FmgrInfo	output;			/* when no fast way is known */
+} DecodeColumn;
+
+/* A relation as it is shipped; built anew when anything of it may have changed. */
+typedef struct DecodeRelation
+{
+	Oid			relid;			/* hash key */
+	bool		valid;
+	bool		warned;			/* told already that changes do not say which row they mean */
+	uint64		generation;		/* of the cache, when this was built */
+	MemoryContext context;		/* of all below */
+	int			actions;		/* DecodeAction bits that are shipped; 0: nothing */
+	Oid			publish_as;		/* the relation under whose name it is shipped */
+	CdcOutTable *table;
+	DecodeColumn *columns;		/* as many as table->ncolumns */
+	int			natts;			/* of the tuples in the log */
+	bool	   *in_identity;	/* natts: is it in old rows? */
+	bool		has_identity;	/* are there old rows at all? */
+
+	/* row filters: NULL when all rows pass */
+	EState	   *estate;
+	ExprState  *filter_insert;
+	ExprState  *filter_update;
+	ExprState  *filter_delete;
+	TupleTableSlot *slot;		/* in the layout of publish_as */
+	AttrNumber *slot_attnos;	/* for each of its columns the place in the tuples of the log, 0-based; -1: dropped */
+
+	/* the last transaction that changed it, and where it stands in that one's counts */
+	int			count_index;
+} DecodeRelation;
+
+/* What is kept for a transaction while it is decoded: output_plugin_private. */
+typedef struct DecodeTxn
+{
+	CdcOutTxn	out;
+	bool		begun;			/* something of it was handed on */
+	bool		is_prepared;	/* it is decoded at its PREPARE */
+	CdcOutCount *counts;
+	Oid		   *count_relids;
+	uint32		counts_max;
+} DecodeTxn;
+
+/* One row of the log, taken apart. */
+typedef struct DecodeRow
+{
+	Datum	   *values;			/* natts */
+	bool	   *nulls;
+	bool	   *unchanged;		/* not touched, and nowhere else; NULL for an old row */
+} DecodeRow;
+
+typedef struct DecodeState
+{
+	LogicalDecodingContext *ctx;
+	MemoryContext context;		/* of all this */
+	MemoryContext change_context;	/* emptied after each change */
+	MemoryContextCallback reset_callback;
+	DecodeOptions options;
+	DecodeEmit	emit;
+	void	   *emit_arg;
+	int64		now_us;			/* when the transaction, or the block of one, began to be decoded */
+	bool		in_block;		/* between STREAM_START and STREAM_STOP */
+	bool		block_begun;	/* STREAM_START was handed on */
+	uint32		skipped;		/* changes that were not shipped since the last sign of life */
+
+	/* relations */
+	HTAB	   *relations;		/* DecodeRelation */
+	uint64		generation;		/* raised when any of them may have changed */
+	uint32	   *type_hashes;	/* of types that are not built in, and are in use */
+	int			ntype_hashes;
+
+	/* publications as they are at the point that is decoded */
+	MemoryContext publication_context;
+	List	   *publications;	/* Publication */
+	bool		publications_valid;
+
+	/* the default emit */
+	CdcFormat	format;
+	CdcBuf		buf;
+} DecodeState;
+
+/* in decode_options.c */
+extern void decode_options_read(DecodeOptions *options, List *given);
+
+/* in decode_relation.c */
+extern void decode_relations_init(DecodeState *state);
+extern DecodeRelation *decode_relation_get(DecodeState *state, Relation relation);
+
+/* in decode_publication.c */
+
+/* What the publications say of a relation. */
+typedef struct DecodePublished
+{
+	int			actions;		/* DecodeAction bits */
+	Oid			publish_as;
+	bool		generated_columns;	/* stored generated columns, where no list of columns says it */
+	Bitmapset  *columns;		/* attribute numbers of publish_as; NULL: all */
+	List	   *filters[3];		/* expressions for insert, update, delete of which one has to hold; NIL: no filter */
+} DecodePublished;
+
+/* Throws for a name that no publication has now. */
+extern void decode_publications_check(List *names);
+extern void decode_publications_look_up(DecodeState *state, Relation relation, DecodePublished *published);
+
+/* in decode_filter.c */
+extern void decode_filter_init(DecodeRelation *entry, Relation publish_as, Relation relation, const DecodePublished *published);
+
+/*
+ * Is a change shipped, and as what? op may become another one: an update that brings a row in among those that are
+ * shipped is an insert for the receiver. old or new is NULL when the change has none.
+ */
+extern bool decode_filter_passes(DecodeRelation *entry, const DecodeRow *old, const DecodeRow *new, CdcOutOp *op);
+
+/* in decode_row.c */
+
+/* How to ship a column of that type; everything that is found out is put into column and out. */
+extern void decode_column_init(DecodeState *state, MemoryContext context, Form_pg_attribute att, DecodeColumn *column, CdcOutColumn *out);
+
+/* Take a tuple of the log apart, in the current memory context. */
+extern DecodeRow *decode_row_open(Relation relation, HeapTuple tuple);
+
+/* Mark what the new row does not have, and take from the old one what that has. */
+extern void decode_row_complete(const DecodeRelation *entry, Relation relation, DecodeRow *new, const DecodeRow *old);
+
+/* Cells of the shipped columns; is_old: of an old row, of which the log has only the identity. */
+extern CdcCell *decode_row_cells(const DecodeRelation *entry, const DecodeRow *row, bool is_old);
+
+/* in decode_text.c */
+extern void decode_text_init(DecodeState *state);
+extern void decode_text_emit(void *arg, const CdcRecord *record);
+
+#endif							/* CDC_DECODE_PRIVATE_H */

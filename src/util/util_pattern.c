@@ -1,0 +1,138 @@
+/*-------------------------------------------------------------------------
+ *
+ * util_pattern.c
+ *	  Patterns of table names: which tables a pipeline or a client wants.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "util/util_pattern.h"
+
+/* Length of the character at p, several bytes in UTF-8. */
+static size_t
+character_length(const char *p)
+{
+	size_t		len = 1;
+
+	while (((unsigned char) p[len] & 0xC0) == 0x80)
+		len++;
+	return len;
+}
+
+/*
+ * One part of a pattern (up to end) against a whole name. After a mismatch only
+ * the last '*' has to take more, so the time is bounded by the product of both
+ * lengths.
+ */
+static bool
+match_part(const char *pattern, const char *end, const char *name)
+{
+	const char *star = NULL;	/* behind the last '*' */
+	const char *star_name = NULL;	/* what it has left for the rest */
+
+	for (;;)
+	{
+		if (pattern < end && *pattern == '*')
+		{
+			star = ++pattern;
+			star_name = name;
+			continue;
+		}
+		if (*name == '\0' && pattern == end)
+			return true;
+		if (*name != '\0' && pattern < end)
+		{
+			if (*pattern == '?')
+			{
+				pattern++;
+				name += character_length(name);
+				continue;
+			}
+			if (*pattern == '\\' && pattern + 1 < end && pattern[1] == *name)
+			{
+				pattern += 2;
+				name++;
+				continue;
+			}
+			if (*pattern != '\\' && *pattern == *name)
+			{
+				pattern++;
+				name++;
+				continue;
+			}
+		}
+		if (star == NULL || *star_name == '\0')
+			return false;
+		star_name += character_length(star_name);
+		pattern = star;
+		name = star_name;
+	}
+}
+
+/* The dot between schema and table, or the end. */
+static const char *
+dot_of(const char *pattern)
+{
+	while (*pattern != '\0' && *pattern != '.')
+	{
+		if (*pattern == '\\' && pattern[1] != '\0')
+			pattern++;
+		pattern++;
+	}
+	return pattern;
+}
+
+/*
+ * Does "schema.table" fit the pattern? '*' is any run of characters and '?' one
+ * character of the same part, a backslash takes the next one as it is. Case
+ * counts. A pattern without a dot fits nothing.
+ */
+bool
+util_pattern_match(const char *pattern, const char *schema, const char *name)
+{
+	const char *dot = dot_of(pattern);
+
+	if (*dot == '\0')
+		return false;
+	return match_part(pattern, dot, schema) && match_part(dot + 1, dot + 1 + strlen(dot + 1), name);
+}
+
+/*
+ * May it stand in a list of patterns? It has both parts, behind a '!' that leaves tables out.
+ */
+bool
+util_pattern_is_valid(const char *pattern)
+{
+	const char *dot;
+
+	if (*pattern == '!')
+		pattern++;
+	dot = dot_of(pattern);
+	return dot > pattern && dot[0] == '.' && dot[1] != '\0';
+}
+
+bool
+util_patterns_match(List *patterns, const char *schema, const char *name, const char **excluded_by)
+{
+	bool		matches = false;
+	ListCell   *lc;
+
+	if (excluded_by != NULL)
+		*excluded_by = NULL;
+	foreach(lc, patterns)
+	{
+		const char *pattern = lfirst(lc);
+
+		if (pattern[0] != '!')
+			matches |= util_pattern_match(pattern, schema, name);
+		else if (util_pattern_match(pattern + 1, schema, name))
+		{
+			if (excluded_by != NULL)
+				*excluded_by = pattern;
+			return false;
+		}
+	}
+	return matches;
+}

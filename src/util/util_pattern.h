@@ -1,0 +1,31 @@
+/*-------------------------------------------------------------------------
+ *
+ * util_pattern.h
+ *	  Patterns of table names: which tables a pipeline or a client wants.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_UTIL_PATTERN_H
+#define CDC_UTIL_PATTERN_H
+
+#include "postgres.h"
+
+#include "nodes/pg_list.h"
+
+/*
+ * Does "schema.name" fit the pattern? '*' is any run of characters and '?' one
+ * character of the same part, a backslash takes the next one as it is.
+ */
+extern bool util_pattern_match(const char *pattern, const char *schema, const char *name);
+
+/*
+ * Does a list of patterns mean that table? One of the patterns fits it, and none of those that begin with '!'
+ * (and leave tables out). excluded_by, when not NULL, gets the pattern that left it out, or NULL.
+ */
+extern bool util_patterns_match(List *patterns, const char *schema, const char *name, const char **excluded_by);
+
+/* Has it the form schema.table, with or without the '!' of patterns that leave tables out? */
+extern bool util_pattern_is_valid(const char *pattern);
+
+#endif							/* CDC_UTIL_PATTERN_H */
