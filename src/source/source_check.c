@@ -57,7 +57,7 @@ typedef struct CheckState
 static const char *const variable_names[] = {
 	"log_bin", "binlog_format", "binlog_row_image", "binlog_row_metadata", "binlog_row_value_options",
 	"gtid_mode", "enforce_gtid_consistency", "gtid_strict_mode", "server_id",
-	"sync_binlog", "binlog_expire_logs_seconds", "expire_logs_days", "log_replica_updates", "log_slave_updates",
+	"sync_binlog", "binlog_expire_logs_seconds", "expire_logs_days", "max_binlog_total_size", "log_replica_updates", "log_slave_updates",
 	"replica_preserve_commit_order", "replica_parallel_workers",
 	"innodb_native_foreign_keys", "mysql56_temporal_format", "wsrep_on",
 };
@@ -339,6 +339,7 @@ check_retention(CheckState *state)
 {
 	const char *seconds_text = variable_value(state, "binlog_expire_logs_seconds");
 	const char *days_text = variable_value(state, "expire_logs_days");
+	const char *size_text = variable_value(state, "max_binlog_total_size");
 	double		seconds = seconds_text ? strtod(seconds_text, NULL) : 0;
 
 	if (seconds == 0 && days_text != NULL)
@@ -352,6 +353,12 @@ check_retention(CheckState *state)
 	else
 		add_ok(state, "binlog_expire_logs_seconds",
 			   psprintf("Binary logs are kept for %.1f days.", seconds / SECONDS_PER_DAY));
+
+	/* MariaDB 11.4 and later; 0: no limit */
+	if (size_text != NULL && strcmp(size_text, "0") != 0)
+		add_warning(state, "max_binlog_total_size",
+					psprintf("Binary logs are removed when all of them have more than %s bytes; an outage in which more is written loses the position.", size_text),
+					"SET GLOBAL max_binlog_total_size = 0;");
 }
 
 /* A log that is not flushed at each commit may lack, after a crash of the machine, what the tables have. */
