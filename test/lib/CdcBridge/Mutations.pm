@@ -29,7 +29,7 @@ sub read_table
 		if ($text =~ /^mutation\s+([a-z0-9-]+)$/) { push @mutations, $now = { name => $1, line => $line, tests => [], edits => [] }; next; }
 		die "$path:$line: it does not begin with a mutation\n" unless $now;
 		if ($text =~ /^rule\s+(.+)$/) { $now->{rule} = $1; }
-		elsif ($text =~ /^test\s+(unit|(mariadb|mariadb118|mysql)-(\d+) (\d{3}))$/) { push @{ $now->{tests} }, $1; }
+		elsif ($text =~ /^test\s+(unit|((mariadb|mariadb118|mysql)-|pg)(\d+) (\d{3}))$/) { push @{ $now->{tests} }, $1; }
 		elsif ($text =~ m{^file\s+(\S+)$}) { push @{ $now->{edits} }, { file => $1, old => '', new => '' }; }
 		elsif ($text =~ /^-(.*)$/ && @{ $now->{edits} })
 		{
