@@ -123,6 +123,8 @@ include $(PGXS)
 # At reading time: a rule would find the source tree's folders through VPATH and make none here.
 $(shell mkdir -p $(sort $(dir $(OBJS))))
 $(OBJS): $(TREE)/Makefile
+# Errors of our own are known by their message domain. What does not include postgres.h throws none.
+$(patsubst $(TREE)/%.c,%.o,$(shell grep -l '^.include "postgres.h"' $(addprefix $(TREE)/,$(SOURCES)))): CPPFLAGS += -include $(TREE)/src/util/util_domain.h
 -include $(OBJS:.o=.d)
 
 endif

@@ -352,9 +352,6 @@ stop_for_error(Apply *apply, ApplyTable *table, const ErrorData *edata)
 	stop = palloc0(sizeof(ApplyStop));
 	stop->table = table;
 	stop->error = util_error_info(edata);
-	/* "Key (id)=(5) already exists" and "Failing row contains ..." would show values */
-	if (ERRCODE_TO_CATEGORY(edata->sqlerrcode) == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
-		stop->error->detail = NULL;
 	if (stop->error->hint == NULL)
 		stop->error->hint = pstrdup("Mend the cause. " APPLY_HINT_ANEW);
 
@@ -404,7 +401,7 @@ on_failed_batch(Apply *apply, ApplyTable *table, const ErrorData *edata)
 	ereport(LOG,
 			(errcode(edata->sqlerrcode),
 			 errmsg("batch of table \"%s.%s\" of pipeline \"%s\" failed, its changes come again one by one: %s",
-					table->schema, table->name, apply->pipeline_name, edata->message)));
+					table->schema, table->name, apply->pipeline_name, util_error_info(edata)->message)));
 	apply_careful_begin(apply);
 	return apply_rewind(apply);
 }

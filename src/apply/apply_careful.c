@@ -140,5 +140,5 @@ apply_guarded(Apply *apply, ApplyTable *table, const CdcChange *change)
 	table->delta = before;
 	if (!heap_error_is_tables_own(edata->sqlerrcode))
 		ReThrowError(edata);
-	apply_dead_letter(apply, table, change, util_error_info(edata));
+	apply_dead_letter(apply, table, change, edata);
 }

@@ -156,11 +156,13 @@ image_to_jsonb(Apply *apply, const CdcChange *change, const CdcField *image)
 }
 
 void
-apply_dead_letter(Apply *apply, ApplyTable *table, const CdcChange *change, const UtilErrorInfo *error)
+apply_dead_letter(Apply *apply, ApplyTable *table, const CdcChange *change, const ErrorData *edata)
 {
 	static const char *const operations[] = {
 		[CDC_INSERT] = "insert",[CDC_UPDATE] = "update",[CDC_DELETE] = "delete"
 	};
+	/* who sees dead letters sees rows */
+	const UtilErrorInfo *error = util_error_info(edata);
 	CatalogDeadLetter letter = {
 		.pipeline_id = apply->pipeline_id,
 		.table_id = table->table_id,
@@ -168,12 +170,10 @@ apply_dead_letter(Apply *apply, ApplyTable *table, const CdcChange *change, cons
 		.gtid = apply->txn_gtid,
 		.action = apply->txn_action,
 		.operation = operations[change->op],
-		.error = *error,
+		.error = *util_error_info_with_values(edata),
 	};
 	char		position[CDC_POSITION_TEXT_MAX];
 
-	if (ERRCODE_TO_CATEGORY(error->sqlstate) == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
-		letter.error.detail = NULL;
 	letter.before = image_to_jsonb(apply, change, change->before);
 	letter.after = image_to_jsonb(apply, change, change->after);
 	PushActiveSnapshot(GetTransactionSnapshot());

@@ -414,7 +414,7 @@ extern void apply_guarded(Apply *apply, ApplyTable *table, const CdcChange *chan
 /* ---- apply_dead_letter.c ---- */
 
 extern void apply_dead_letter(Apply *apply, ApplyTable *table, const CdcChange *change,
-							  const UtilErrorInfo *error);
+							  const ErrorData *edata);
 
 /* ---- apply_statement.c ---- */
 

@@ -73,10 +73,11 @@ cdc_wait_event(const char *name)
 #endif
 }
 
-/* 17: a worker may connect as a role without LOGIN */
+/* 17: a worker may connect as a role without LOGIN; transaction_timeout */
 #if PG_VERSION_NUM >= 170000
 #define CDC_BYPASS_ROLELOGINCHECK BGWORKER_BYPASS_ROLELOGINCHECK
 #define CDC_NEEDS_ROLE_LOGIN false
+#define CDC_HAS_TRANSACTION_TIMEOUT
 #else
 #define CDC_BYPASS_ROLELOGINCHECK 0
 #define CDC_NEEDS_ROLE_LOGIN true

@@ -513,6 +513,7 @@ cdc_manager_main(Datum arg)
 	claim_database(database);
 	before_shmem_exit(manager_exit, ObjectIdGetDatum(database));
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
+	worker_pin_settings();
 
 	loop_cxt = AllocSetContextCreate(TopMemoryContext, "cdc manager loop", ALLOCSET_DEFAULT_SIZES);
 	for (;;)

@@ -236,9 +236,8 @@ release_slot(int code, Datum arg)
 	LWLockRelease(shmem->lock);
 }
 
-/* Settings that no role or database default may change under a worker. */
-static void
-pin_settings(Worker *w)
+void
+worker_pin_settings(void)
 {
 	static const struct
 	{
@@ -250,8 +249,13 @@ pin_settings(Worker *w)
 		{"session_replication_role", "replica"},
 		{"default_transaction_isolation", "read committed"},
 		{"default_transaction_read_only", "off"},
+		{"role", "none"},		/* rows are written as the pipeline's owner, whoever that is in sessions */
 		{"statement_timeout", "0"},
+		{"lock_timeout", "0"},
 		{"idle_in_transaction_session_timeout", "0"},
+#ifdef CDC_HAS_TRANSACTION_TIMEOUT
+		{"transaction_timeout", "0"},	/* a source transaction takes what it takes */
+#endif
 		{"row_security", "off"},
 		{"check_function_bodies", "off"},
 	};
@@ -347,7 +351,15 @@ load_pipeline(Worker *w)
 
 	pgstat_report_appname(psprintf("cdc_bridge %s", w->pipeline->name));
 
-	server = GetForeignServerByName(w->pipeline->source, false);
+	server = GetForeignServerByName(w->pipeline->source, true);
+	if (server == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("server \"%s\" does not exist", w->pipeline->source),
+				 errdetail("It was dropped or renamed after the pipeline was made."),
+				 errhint("Use CREATE SERVER %s FOREIGN DATA WRAPPER cdc_mysql OPTIONS (host '...', port '...'), "
+						 "or name another one with cdc_alter_pipeline() and \"source\".",
+						 quote_identifier(w->pipeline->source))));
 	if (!cdc_foreign_server_usage(server->serverid, w->owner))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
@@ -425,22 +437,18 @@ worker_write_failure(int32 pipeline_id, ShmemWorkerKind kind, bool retry, const 
 	CommitTransactionCommand();
 }
 
-/*
- * To the server's log, without the values that PostgreSQL puts into the detail
- * of a violated constraint ("Failing row contains ...", "Key (id)=(5) ...").
- */
+/* To the server's log. */
 static void
-log_failure(ErrorData *edata)
+log_failure(const ErrorData *edata)
 {
-	if (ERRCODE_TO_CATEGORY(edata->sqlerrcode) == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
-		edata->detail = NULL;
+	const UtilErrorInfo *info = util_error_info(edata);
 
 	ereport(LOG,
-			(errcode(edata->sqlerrcode),
-			 errmsg("worker ends with an error: %s", edata->message ? edata->message : "unknown"),
-			 edata->detail ? errdetail("%s", edata->detail) : 0,
-			 edata->hint ? errhint("%s", edata->hint) : 0,
-			 edata->context ? errcontext("%s", edata->context) : 0));
+			(errcode(info->sqlstate),
+			 errmsg("worker ends with an error: %s", info->message),
+			 info->detail ? errdetail("%s", info->detail) : 0,
+			 info->hint ? errhint("%s", info->hint) : 0,
+			 info->context ? errcontext("%s", info->context) : 0));
 }
 
 void
@@ -466,7 +474,7 @@ worker_main(ShmemWorkerKind kind, WorkerRun run)
 	before_shmem_exit(release_slot, PointerGetDatum(w));
 
 	BackgroundWorkerInitializeConnectionByOid(w->database, w->owner, CDC_BYPASS_ROLELOGINCHECK);
-	pin_settings(w);
+	worker_pin_settings();
 
 	PG_TRY();
 	{

@@ -55,6 +55,9 @@ extern bool worker_register(Oid database, int32 pipeline_id, Oid owner, int plac
 extern ShmemWorkerKind worker_kind(int place);
 
 /* Body of a worker's main function: everything above, then run. Does not return. */
+/* Settings that no role or database default may change under a worker or a manager. */
+extern void worker_pin_settings(void);
+
 extern _Noreturn void worker_main(ShmemWorkerKind kind, WorkerRun run);
 
 /*

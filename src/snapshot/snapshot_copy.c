@@ -406,9 +406,6 @@ stop_table(SnapshotCopy *copy, const CopyTable *table, ErrorData *edata)
 	UtilErrorInfo *info = util_error_info(edata);
 	bool		is_first = false;
 
-	/* "Key (id)=(5) already exists" and "Failing row contains ..." would show values */
-	if (ERRCODE_TO_CATEGORY(info->sqlstate) == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
-		info->detail = NULL;
 	if (info->hint == NULL)
 		info->hint = "Mend the cause, then use cdc_resync_table() to copy the table anew.";
 

@@ -514,12 +514,9 @@ give_up(SnapshotIndexer *ix, CatalogIndex *index, ErrorData *edata)
 
 	if (info->sqlstate == ERRCODE_UNIQUE_VIOLATION)
 	{
-		/* "Key (a)=(5) is duplicated" would show values */
 		info->detail = "Two rows of the target have the same values in its columns, which the source does not allow: somebody else wrote to the table.";
 		info->hint = "Remove the rows that the source does not have, then use cdc_stop_pipeline() and cdc_start_pipeline().";
 	}
-	else if (ERRCODE_TO_CATEGORY(info->sqlstate) == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
-		info->detail = NULL;
 	if (info->hint == NULL)
 		info->hint = "Mend the cause, then use cdc_stop_pipeline() and cdc_start_pipeline().";
 

@@ -51,6 +51,10 @@ typedef struct UtilErrorInfo
 	char	   *context;
 } UtilErrorInfo;
 
+/* Without any value of a row, for the log and the views. */
 extern UtilErrorInfo *util_error_info(const ErrorData *edata);
+
+/* All that it says, for those who may see the rows. */
+extern UtilErrorInfo *util_error_info_with_values(const ErrorData *edata);
 
 #endif							/* CDC_UTIL_ERROR_H */

@@ -730,8 +730,7 @@ fail_table(Verify *verify, ErrorData *edata)
 	UtilErrorInfo *info = util_error_info(edata);
 	char	   *reason = info->message;
 
-	/* "Key (id)=(5) already exists" and the like would show values */
-	if (ERRCODE_TO_CATEGORY(info->sqlstate) != ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION && info->detail != NULL)
+	if (info->detail != NULL)
 		reason = psprintf("%s: %s", reason, info->detail);
 
 	/* a target that was swapped, a request that was cancelled */

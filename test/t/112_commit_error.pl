@@ -43,7 +43,7 @@ for my $case ([ 'P0001', 'raised by plpgsql' ], [ '23514', 'a violated constrain
 	$dbh->do("insert into shop.checked values ($id + 1, 13)");
 	$dbh->commit;
 	ok(poll_until(sub { return $pipeline->state eq 'failed'; }, 60), "$what: the pipeline fails") or diag($pipeline->describe);
-	like($pipeline->status('last_error'), qr/thirteen is refused/, "$what: with the error's message");
+	like($pipeline->status('last_error_detail'), qr/It was thrown in PL\/pgSQL function shop\.check_late\(\)/, "$what: with the function that threw it");
 	is($pipeline->status('last_error_sqlstate'), $errcode, "$what: with its SQLSTATE");
 	is($postgres->psql("select count(*) from shop.free where id > $id"), '0', "$what: nothing of the transaction is there");
 	is($postgres->psql(q{select count(*) from pg_stat_cdc_table where state = 'streaming'}), '2', "$what: no table is stopped");
