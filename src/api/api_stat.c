@@ -11,8 +11,9 @@
  *	  sees its own pipelines, a member of pg_monitor all.
  *
  *	  Lag is a bound that never flatters. The worker notes when the source last
- *	  had nothing more to give, and the commit time of the newest transaction
- *	  that is durable here; a change that is not applied here was committed after
+ *	  had nothing more to give (after a start not before it has read what the log
+ *	  held then), and the commit time of the newest transaction that is durable
+ *	  here; a change that is not applied here was committed after
  *	  both (source clocks apart). So lag is the time since the later of the two;
  *	  and 0 when the worker looked just now, nothing arrived since, and all that
  *	  arrived is durable. The worker shows the first event after a silence before

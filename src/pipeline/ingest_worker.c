@@ -53,6 +53,7 @@ typedef struct Ingest
 	TimestampTz put_off_at;		/* when they were last tried */
 	uint64		stops_seen;		/* of apply_stop_count, when tables were last counted */
 	bool		healthy;		/* failures were forgotten */
+	CdcPosition started_at;		/* durable position that the worker began with */
 	bool		copy_only;		/* stop when all tables have been handed over (snapshot "only") */
 	ApplyStats	shown;			/* counters as they were added to the slot's last */
 	bool		said_state;		/* the pipeline's state was written since the source was opened */
@@ -82,6 +83,19 @@ publish_table(void *arg, int32 table_id, const ApplyTableStats *delta)
 	shmem_table_stat_add(ingest->worker->pipeline_id, table_id, &stat);
 }
 
+/* Has anything become durable that was not when the worker began? */
+static bool
+has_advanced(const Ingest *ingest)
+{
+	const CdcPosition *durable = &apply_durable(ingest->apply)->position;
+	int			order = 1;
+
+	if (!cdc_position_is_known(durable))
+		return false;
+	return !cdc_position_is_known(&ingest->started_at) ||
+		!cdc_position_compare(durable, &ingest->started_at, &order) || order > 0;
+}
+
 static void
 publish(Ingest *ingest)
 {
@@ -98,15 +112,18 @@ publish(Ingest *ingest)
 	ingest->shown = *stats;
 	if (stats->source_time_us != 0)
 		slot->source_time_us = stats->source_time_us;
-	slot->last_event_at = ingest->event_at;
-	slot->caught_up_at = ingest->idle_at;
+	/* what the worker before this one saw is true until this one has seen something */
+	if (ingest->event_at != 0)
+		slot->last_event_at = ingest->event_at;
+	if (ingest->idle_at != 0)
+		slot->caught_up_at = ingest->idle_at;
 	slot->durable = apply_durable(ingest->apply)->position;
 	slot->streamed = *apply_streamed(ingest->apply);
 	slot->progress = progress;
 	if (!ingest->healthy)
 	{
-		/* the first event after a start shows that the connection works */
-		ingest->healthy = ingest->event_at != 0;
+		/* an error that comes again at the same place is one in a row, however often the connection is made */
+		ingest->healthy = ingest->idle_at != 0 || has_advanced(ingest);
 		if (ingest->healthy)
 			slot->workers[SHMEM_INGEST].failures = 0;
 	}
@@ -323,6 +340,7 @@ static void
 follow(Ingest *ingest)
 {
 	bool		wait = false;
+	bool		any = false;	/* has an event come? */
 
 	for (;;)
 	{
@@ -337,6 +355,7 @@ follow(Ingest *ingest)
 								 &event);
 		if (result == CDC_SOURCE_EVENT)
 		{
+			any = true;
 			if (wait)
 			{
 				/* shown at once, for one source transaction may take long */
@@ -356,11 +375,11 @@ follow(Ingest *ingest)
 		else
 		{
 			now = GetCurrentTimestamp();
-			if (!wait)
+			if (any && !wait)
 				ingest->event_at = now;
 			if (apply_flush(ingest->apply, ingest->pending > 0) == APPLY_REWIND)
 				return;
-			if (!apply_in_transaction(ingest->apply))
+			if (result == CDC_SOURCE_AT_END && !apply_in_transaction(ingest->apply))
 				ingest->idle_at = now;
 			if (wait && !IsTransactionState())
 				(void) pgstat_report_stat(true);	/* what a commit shortly before had to keep back */
@@ -485,6 +504,7 @@ ingest_run(Worker *worker)
 	source_complete_gtids(worker->endpoint, ingest.log);
 
 	ingest.apply = apply_create(worker->pipeline, ingest.log, worker->endpoint, publish_table, tell_progress, &ingest);
+	ingest.started_at = apply_durable(ingest.apply)->position;
 	apply_refuse_cascades(ingest.apply);
 	join(&ingest, true);
 	worker->transaction_arg = ingest.apply;

@@ -28,7 +28,8 @@ typedef struct CdcSource CdcSource;
 typedef enum CdcSourceResult
 {
 	CDC_SOURCE_EVENT,
-	CDC_SOURCE_TIMEOUT
+	CDC_SOURCE_TIMEOUT,			/* nothing came, or nothing for the caller */
+	CDC_SOURCE_AT_END			/* nothing came, and what the source had when the stream was opened has all been read */
 } CdcSourceResult;
 
 /* Where a stream starts: a position on the server "identity", or only GTIDs. */

@@ -96,6 +96,8 @@ typedef struct SourceMysql
 	bool		same_log;		/* the file is the one of the position, as its first event says */
 	bool		unproven;		/* opened by position, and nothing was read from there yet */
 	CdcPosition opened_at;
+	CdcPosition log_end;		/* where the log ended then */
+	bool		at_end;			/* has reading come there? */
 
 	/* what was passed on last */
 	CdcPosition last_position;
@@ -136,6 +138,17 @@ check_of(const SourceMysql *source, MysqlSession *session, const MysqlServerInfo
 	return check;
 }
 
+/* The log has been read up to there. */
+static void
+note_read(SourceMysql *source, const CdcPosition *position)
+{
+	int			order;
+
+	if (!source->at_end && cdc_position_is_known(position) &&
+		cdc_position_compare(position, &source->log_end, &order))
+		source->at_end = order >= 0;
+}
+
 static void
 open_stream(SourceMysql *source, const CdcSourceStart *start)
 {
@@ -160,6 +173,10 @@ open_stream(SourceMysql *source, const CdcSourceStart *start)
 	source->last_position = start->position;
 	source->unproven = cdc_position_is_known(&dump.from) && dump.from.offset > SOURCE_FIRST_OFFSET;
 	source->opened_at = dump.from;
+	source->log_end = source->quiet_below;
+	if (!cdc_position_is_known(&source->log_end))
+		mysql_server_log_position(source->session, source->info, &source->log_end);
+	note_read(source, &start->position);
 	mysql_session_start_dump(source->session, &dump);
 }
 
@@ -178,6 +195,7 @@ source_mysql_open(CdcSource *base, const CdcSourceStart *start)
 	source->any_group = false;
 	source->same_log = false;
 	source->unproven = false;
+	source->at_end = false;
 	source->last_heartbeat = 0;
 	memset(&source->quiet_below, 0, sizeof(source->quiet_below));
 	memset(&source->skip_to, 0, sizeof(source->skip_to));
@@ -767,6 +785,8 @@ source_mysql_next(CdcSource *base, int timeout_ms, CdcEvent *event)
 		{
 			if (unlikely(source->unproven) && is_from_the_log(&from))
 				prove_position(source);
+			if (unlikely(!source->at_end) && (from.kind == BINLOG_HEARTBEAT || !from.artificial))
+				note_read(source, from.kind == BINLOG_HEARTBEAT ? &from.u.rotate : &from.end);
 			if (handle_event(source, &from, event))
 				return CDC_SOURCE_EVENT;
 			continue;
@@ -788,7 +808,7 @@ source_mysql_next(CdcSource *base, int timeout_ms, CdcEvent *event)
 		if (next_packet(source, wait_ms, &data, &len, &packet, event))
 			return CDC_SOURCE_EVENT;
 		if (packet == MYSQL_PACKET_TIMEOUT)
-			return CDC_SOURCE_TIMEOUT;
+			return source->at_end ? CDC_SOURCE_AT_END : CDC_SOURCE_TIMEOUT;
 		if (binlog_reader_feed(source->reader, data, len) != CDC_OK)
 			throw_undecodable(source);
 	}
