@@ -292,7 +292,13 @@ at_transaction_end(XactEvent event, void *arg)
 	Oid			blocked = blocked_database;
 	bool		unblock = blocked_pipelines;
 
-	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
+	/* nothing would wake the workers at COMMIT PREPARED, nor keep them out until then */
+	if (event == XACT_EVENT_PRE_PREPARE && (wake || unblock || OidIsValid(blocked)))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot PREPARE a transaction that changes pipelines of cdc_bridge"),
+				 errhint("Use COMMIT, or change the pipelines in a transaction of their own.")));
+	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT)
 		return;
 
 	wake_pending = false;
@@ -323,7 +329,7 @@ at_transaction_end(XactEvent event, void *arg)
 		/* whether it still exists, and under which name, is for the launcher to see */
 		shmem_wake_database(blocked);
 	}
-	if (wake && event != XACT_EVENT_ABORT)
+	if (wake && event == XACT_EVENT_COMMIT)
 		shmem_wake_database(MyDatabaseId);
 }
 

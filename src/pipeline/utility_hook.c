@@ -11,13 +11,18 @@
  *	  somebody who may carry the statement out can make workers leave: others get
  *	  their error from the server untouched.
  *
+ *	  The extension also goes with its schema, or its owner (DROP SCHEMA ... CASCADE,
+ *	  DROP OWNED): that is seen when it is deleted.
+ *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "catalog/objectaccess.h"
 #include "catalog/pg_database.h"
+#include "catalog/pg_extension.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "commands/extension.h"
@@ -32,6 +37,7 @@
 #include "pipeline/worker.h"
 
 static ProcessUtility_hook_type prev_process_utility_hook = NULL;
+static object_access_hook_type prev_object_access_hook = NULL;
 
 /* Name of the database that CREATE DATABASE copies. */
 static const char *
@@ -120,22 +126,27 @@ database_of(Node *stmt, bool *drops)
 	return database;
 }
 
+/* Have the workers of a database leave; drops: for good. */
+static void
+clear_database(Oid database, bool drops)
+{
+	shmem_block_database(database);
+	if (drops)
+		catalog_origin_drop(database, 0);	/* shared objects that nothing else would remove */
+}
+
 static void
 process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 				ProcessUtilityContext context, ParamListInfo params,
 				QueryEnvironment *env, DestReceiver *dest, QueryCompletion *qc)
 {
-	if (shmem_is_available() && IsTransactionState())
+	if (shmem_is_available() && IsTransactionState() && !XactReadOnly)
 	{
 		bool		drops;
 		Oid			database = database_of(pstmt->utilityStmt, &drops);
 
 		if (OidIsValid(database))
-		{
-			shmem_block_database(database);
-			if (drops)
-				catalog_origin_drop(database, 0);	/* shared objects that nothing else would remove */
-		}
+			clear_database(database, drops);
 	}
 
 	if (prev_process_utility_hook)
@@ -144,9 +155,21 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		standard_ProcessUtility(pstmt, query, read_only_tree, context, params, env, dest, qc);
 }
 
+static void
+object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, void *arg)
+{
+	if (prev_object_access_hook)
+		prev_object_access_hook(access, class_id, object_id, sub_id, arg);
+	if (access == OAT_DROP && class_id == ExtensionRelationId && shmem_is_available() &&
+		object_id == get_extension_oid("cdc_bridge", true))
+		clear_database(MyDatabaseId, true);
+}
+
 void
 utility_hook_install(void)
 {
+	prev_object_access_hook = object_access_hook;
+	object_access_hook = object_access;
 	prev_process_utility_hook = ProcessUtility_hook;
 	ProcessUtility_hook = process_utility;
 }

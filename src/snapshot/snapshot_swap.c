@@ -266,6 +266,21 @@ same_layout(Relation a, Relation b)
 	return true;
 }
 
+/* Has the table no CHECK constraint but those that the rows of the shadow were checked by? */
+static bool
+same_checks(Oid relid, Oid shadow)
+{
+	bool		same;
+
+	SPI_connect();
+	util_spi_run(psprintf("SELECT conname, pg_catalog.pg_get_constraintdef(oid) FROM pg_catalog.pg_constraint WHERE conrelid = %u AND contype = 'c' "
+						  "EXCEPT SELECT conname, pg_catalog.pg_get_constraintdef(oid) FROM pg_catalog.pg_constraint WHERE conrelid = %u AND contype = 'c'",
+						  relid, shadow));
+	same = SPI_processed == 0;
+	SPI_finish();
+	return same;
+}
+
 /* Stop a table whose shadow cannot be put in place; the shadow goes. In the open transaction, under the table's lock. */
 static void
 give_up(const CatalogTable *table, const UtilErrorInfo *error)
@@ -287,7 +302,7 @@ swap(const CatalogTable *table)
 {
 	Relation	rel = try_relation_open(table->swap_into, NoLock);
 	Relation	shadow = rel != NULL ? try_relation_open(table->target, AccessExclusiveLock) : NULL;
-	bool		same = shadow != NULL && same_layout(rel, shadow);
+	bool		same = shadow != NULL && same_layout(rel, shadow) && same_checks(table->swap_into, table->target);
 	TransactionId frozen_xid = shadow != NULL ? shadow->rd_rel->relfrozenxid : InvalidTransactionId;
 	MultiXactId min_multi = shadow != NULL ? shadow->rd_rel->relminmxid : InvalidMultiXactId;
 	bool		changed = shadow != NULL && !same;
@@ -382,9 +397,6 @@ stop_for_error(const CatalogTable *table, ErrorData *edata)
 	MemoryContext cxt = CurrentMemoryContext;
 	UtilErrorInfo *info = util_error_info(edata);
 
-	/* "Key (id)=(5) is duplicated" would show values */
-	if (ERRCODE_TO_CATEGORY(info->sqlstate) == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
-		info->detail = NULL;
 	if (info->hint == NULL)
 		info->hint = "Mend the cause, then use cdc_resync_table().";
 	heap_transaction_begin();
