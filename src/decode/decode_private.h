@@ -127,6 +127,7 @@ typedef struct DecodeState
 
 	/* relations */
 	HTAB	   *relations;		/* DecodeRelation */
+	long		purge_at;		/* so many of them, and those that are not valid are forgotten */
 	uint64		generation;		/* raised when any of them may have changed */
 	uint32	   *type_hashes;	/* of types that are not built in, and are in use */
 	int			ntype_hashes;

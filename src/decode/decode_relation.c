@@ -41,6 +41,9 @@ static bool callbacks_registered;
 
 static uint64 last_version;
 
+/* When so many relations are known for the first time, those that changed since, or are gone, are forgotten. */
+#define PURGE_AT 1024
+
 static void
 relation_changed(Datum arg, Oid relid)
 {
@@ -95,6 +98,7 @@ decode_relations_init(DecodeState *state)
 	state->relations = hash_create("cdc decoded relations", 128, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	state->publication_context = AllocSetContextCreate(state->context, "cdc publications", ALLOCSET_SMALL_SIZES);
 	state->generation = 1;
+	state->purge_at = PURGE_AT;
 	state->reset_callback.func = forget_state;
 	state->reset_callback.arg = state;
 	MemoryContextRegisterResetCallback(state->context, &state->reset_callback);
@@ -303,14 +307,36 @@ build(DecodeState *state, DecodeRelation *entry, Relation relation)
 	MemoryContextSwitchTo(old_context);
 }
 
+/* Relations come and go: what is not valid any more is built anew when it is met again, if ever. */
+static void
+purge(DecodeState *state)
+{
+	HASH_SEQ_STATUS scan;
+	DecodeRelation *entry;
+
+	hash_seq_init(&scan, state->relations);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+	{
+		if (entry->valid && entry->generation == state->generation)
+			continue;
+		if (entry->context != NULL)
+			MemoryContextDelete(entry->context);
+		(void) hash_search(state->relations, &entry->relid, HASH_REMOVE, NULL);
+	}
+	state->purge_at = Max(PURGE_AT, 2 * hash_get_num_entries(state->relations));
+}
+
 /* The relation as it is shipped now. It stays until the next call. */
 DecodeRelation *
 decode_relation_get(DecodeState *state, Relation relation)
 {
 	Oid			relid = RelationGetRelid(relation);
 	bool		found;
-	DecodeRelation *entry = hash_search(state->relations, &relid, HASH_ENTER, &found);
+	DecodeRelation *entry;
 
+	if (hash_get_num_entries(state->relations) >= state->purge_at)
+		purge(state);
+	entry = hash_search(state->relations, &relid, HASH_ENTER, &found);
 	if (!found)
 	{
 		memset(entry, 0, sizeof(*entry));

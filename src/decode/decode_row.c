@@ -117,7 +117,7 @@ decode_column_init(DecodeState *state, MemoryContext context, Form_pg_attribute 
 	MemoryContext old_context = MemoryContextSwitchTo(context);
 	int32		typmod = att->atttypmod;
 	Oid			base = getBaseTypeAndTypmod(att->atttypid, &typmod);
-	Oid			element = get_element_type(base);
+	Oid			element = base == INT2VECTOROID || base == OIDVECTOROID ? InvalidOid : get_element_type(base);
 	Oid			output;
 	bool		is_varlena;
 
@@ -190,6 +190,16 @@ set_money(CdcCell *cell, Datum value)
 	set_text(cell, text, strlen(text));
 }
 
+/* "char" is a byte, which need not be a character. PostgreSQL 16 writes and reads others in this form. */
+static void
+set_char(CdcCell *cell, Datum value)
+{
+	unsigned char byte = (unsigned char) DatumGetChar(value);
+	char	   *text = byte >= 0x80 ? psprintf("\\%03o", byte) : psprintf("%c", byte);
+
+	set_text(cell, text, strlen(text));
+}
+
 static void
 set_uuid(CdcCell *cell, Datum value)
 {
@@ -236,6 +246,9 @@ set_scalar(CdcCell *cell, const DecodeColumn *column, Datum value)
 		case FLOAT8OID:
 			cell->kind = CDC_CELL_DOUBLE;
 			cell->v.f8 = DatumGetFloat8(value);
+			break;
+		case CHAROID:
+			set_char(cell, value);
 			break;
 		case CASHOID:
 			set_money(cell, value);

@@ -5,19 +5,20 @@
  *
  * NOTES
  *	  insert, update, delete
- *	    {"op", "schema", "table", "lsn", "xid", "time", "seq", "key", "row", "old", "unchanged", "types"}
+ *	    {"op", "schema", "table", "lsn", "commit_lsn", "xid", "time", "seq", "key", "row", "old", "unchanged", "types"}
  *	    row is the new row (not in a delete), old what the log has of the old one,
  *	    key the key's columns; unchanged names the columns that the change did not
  *	    touch and that stand in row for that reason not. What is empty is left out.
  *	  truncate
- *	    {"op", "schema", "table", "lsn", "xid", "time", "seq", "cascade", "restart_identity", "partition_of"}
+ *	    {"op", "schema", "table", "lsn", "commit_lsn", "xid", "time", "seq", "cascade", "restart_identity", "partition_of"}
  *	  message
- *	    {"op", "lsn", "xid", "time", "seq", "transactional", "prefix", "content" or "content_base64"}
+ *	    {"op", "lsn", "commit_lsn", "xid", "time", "seq", "transactional", "prefix", "content" or "content_base64"}
  *	  begin, commit, begin_prepare, prepare, commit_prepared, rollback_prepared,
  *	  stream_start, stream_stop, stream_abort, stream_commit, stream_prepare
  *	    {"op", "lsn", "xid", "time", "changes", "gid"}
  *
- *	  lsn of a mark is where the transaction's commit or prepare record begins.
+ *	  What is shipped of a transaction is told apart, and ordered, by commit_lsn
+ *	  and seq. lsn of a mark is where the transaction's commit or prepare record begins.
  *	  In a streamed transaction xid is the top level's, and subxid tells the
  *	  subtransaction that a stream_abort may take back.
  *
@@ -93,6 +94,12 @@ add_head(const CdcRecord *record, CdcBuf *out)
 	cdc_buf_add_char(out, '"');
 	if (txn == NULL)
 		return;
+	if (txn->commit_lsn != 0 && record->order != 0)
+	{
+		cdc_buf_add_str(out, ",\"commit_lsn\":\"");
+		format_add_lsn(out, txn->commit_lsn);
+		cdc_buf_add_char(out, '"');
+	}
 	cdc_buf_add_str(out, ",\"xid\":");
 	json_add_uint(out, txn->xid);
 	if (txn->is_streamed && record->xid != 0 && record->xid != txn->xid)

@@ -167,6 +167,23 @@ $postgres->psql("create table generated (id int primary key, a int, s int genera
 is_deeply(($slot->peek)[0]{row}, { id => 1, a => 5, s => 6 }, 'stored generated columns are shipped, virtual ones stand in no row');
 is_deeply(($slot->take(generated_columns => 'off'))[0]{row}, { id => 1, a => 5 }, 'generated_columns off');
 
+# ---- P15: tables that come and go by the thousand, each with its invalidations, around one that stays
+$postgres->psql(<<'SQL');
+create table stays (id int primary key, v text);
+do $$ begin
+  for i in 1 .. 1500 loop
+    execute format('create table storm%s (id int primary key, v text); insert into storm%s values (%s, %L)', i, i, i, 'x');
+    execute format('insert into stays values (%s, %L)', i, 'y');
+    if i % 5 = 0 then create temp table passing (id int); drop table passing; end if;
+    execute format('drop table storm%s', i);
+    commit;
+  end loop;
+end $$;
+SQL
+@changes = $slot->take;
+is(scalar(grep { $_->{table} eq 'stays' && $_->{row}{v} eq 'y' } @changes), 1500, 'P15: rows of the table that stays');
+is(scalar(grep { $_->{table} eq "storm$_->{row}{id}" && $_->{row}{v} eq 'x' } @changes), 1500, '... and of those that came and went');
+
 # ---- what is not a table
 $postgres->psql(<<'SQL');
 create table base (id int primary key);

@@ -7,6 +7,7 @@ use warnings;
 
 use CdcBridge::Decode;
 use CdcBridge::Postgres;
+use JSON::PP ();
 use Test::More;
 
 my $postgres = CdcBridge::Postgres->new->allow_output_plugin;
@@ -31,7 +32,7 @@ my $major = $postgres->major;
 my @types = (
 	[ 'boolean', qw(true false) ],
 	[ 'smallint', qw(-32768 32767 0) ], [ 'integer', qw(-2147483648 2147483647) ], [ 'bigint', qw(-9223372036854775808 9223372036854775807 9007199254740993) ],
-	[ 'oid', qw(0 4294967295) ], [ 'xid8', '18446744073709551615' ], [ 'regclass', 'pg_class', 'ty.t1' ], [ 'tid', '(4294967295,65535)' ],
+	[ 'oid', qw(0 4294967295) ], [ 'xid8', '18446744073709551615' ], [ 'regclass', 'pg_class', 'ty.t1' ], [ 'tid', '(4294967295,65535)' ], [ 'xid', '4294967295' ], [ 'regtype', 'integer', 'other.mood' ], [ 'int2vector', '', '1 -2 3' ], [ 'oidvector', '1 2' ],
 	[ 'real', qw(0.1 1e-45 3.4028235e38 -0 NaN Infinity -Infinity) ], [ 'double precision', qw(0.1 5e-324 1.7976931348623157e308 -0 1e15 123456789012345680 NaN Infinity -Infinity) ],
 	# P24, P25: no number, no typmod, more than 38 digits, negative scale
 	[ 'numeric', qw(0 -0.00 12.500 NaN Infinity -Infinity 1e-30), '9' x 60, '0.' . '1' x 60, '1' . '0' x 200 ], [ 'numeric(5,-2)', qw(1234567 -1234500) ], [ 'numeric(4,6)', '0.001234' ], [ 'numeric(10,2)', qw(-1.10 NaN) ],
@@ -121,6 +122,11 @@ is_deeply(different(1, arrays => 'text', numeric => 'number'), [], '... with arr
 is_deeply(different(0, format => 'debezium-json'), [], '... through Debezium JSON');
 is_deeply(different(0, json => 'embed'), [ 'json: 99', 'jsonb: 99' ], '... with JSON in JSON: but for NULL, which reads back as JSON\'s own null');
 is($postgres->psql(q{select d->'row'->>'v' from got where d->>'table' = 't} . (grep { $types[$_][0] eq 'jsonb' } 0 .. $#types)[0] . q{' and (d->'row'->>'id')::int = 3}), '123456789012345678901234567890.123456789', 'jsonb: big numbers keep their digits');
+
+# ---- "char" is a byte, and need not be a character
+$postgres->psql(q{create table ty.bytes (id int primary key, v "char"); insert into ty.bytes select g, g::"char" from generate_series(-128, 127) g});
+my @bytes = map { JSON::PP->new->utf8->decode($_)->{row}{v} } grep { /"bytes"/ } $slot->peek_lines;
+is_deeply([ @bytes[ 0, 127, 128, 128 + 65, 255 ] ], [ '\\200', '\\377', '', 'A', "\x7f" ], '"char": each byte gives valid JSON');
 
 # ---- arrays with other lower bounds
 $postgres->psql(q{create table ty.bounds (id int primary key, v int[]); insert into ty.bounds values (1, '[0:1]={7,8}')});

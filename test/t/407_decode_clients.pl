@@ -63,6 +63,7 @@ stop_client($pid);
 my @changes = grep { $_->{op} eq 'insert' } map { JSON::PP::decode_json($_) } lines_of($file);
 is(scalar(@changes), $rows, 'P12: ... all of it');
 is_deeply([ map { $_->{seq} } @changes ], [ 1 .. $rows ], 'P12: each row has a place of its own');
+is(scalar(keys %{ { map { $_->{commit_lsn} => 1 } @changes } }), 1, '... in one transaction');
 my %rows_of_lsn;
 $rows_of_lsn{ $_->{lsn} }++ for @changes;
 cmp_ok(scalar(keys %rows_of_lsn), '<', $rows, '... also where several have one LSN');

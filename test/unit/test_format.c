@@ -316,7 +316,7 @@ test_changes(void)
 	          "\"tags\":[\"__debezium_unavailable_value\"]}," SOURCE("shop", "t\\\"x", "\"seq\":3") ",\"op\":\"u\",\"ts_ms\":1709208001000,"
 	          "\"transaction\":null}", "P1, P2: an update in Debezium's envelope");
 	is_record("json", &usual, &record,
-	          "{\"op\":\"update\",\"schema\":\"shop\",\"table\":\"t\\\"x\",\"lsn\":\"0/116B3698\",\"xid\":740,\"time\":\"2024-02-29T12:00:00Z\","
+	          "{\"op\":\"update\",\"schema\":\"shop\",\"table\":\"t\\\"x\",\"lsn\":\"0/116B3698\",\"commit_lsn\":\"0/116B3748\",\"xid\":740,\"time\":\"2024-02-29T12:00:00Z\","
 	          "\"seq\":3,\"key\":{\"a\":5,\"b\":\"x\"},\"row\":{\"b\":\"x\",\"a\":5},\"old\":{\"b\":\"w\",\"a\":5},\"unchanged\":[\"doc\",\"tags\"]}",
 	          "P1: the same as plain JSON");
 	is_key("json", &usual, &record, "{\"a\":5,\"b\":\"x\"}", "its key, in the key's order");
@@ -337,17 +337,17 @@ test_changes(void)
 	is_key("json", &usual, &record, "(end)", "no key");
 	record.before = NULL;
 	is_record("json", &with, &record,
-	          "{\"op\":\"delete\",\"schema\":\"shop\",\"table\":\"t\\\"x\",\"lsn\":\"0/116B3698\",\"xid\":740,\"time\":\"2024-02-29T12:00:00Z\",\"seq\":3,"
+	          "{\"op\":\"delete\",\"schema\":\"shop\",\"table\":\"t\\\"x\",\"lsn\":\"0/116B3698\",\"commit_lsn\":\"0/116B3748\",\"xid\":740,\"time\":\"2024-02-29T12:00:00Z\",\"seq\":3,"
 	          "\"types\":{\"b\":\"text\",\"a\":\"integer\",\"doc\":\"jsonb\",\"tags\":\"text[]\"}}", "types of the columns");
 	is_record("json", &usual, &record,
-	          "{\"op\":\"delete\",\"schema\":\"shop\",\"table\":\"t\\\"x\",\"lsn\":\"0/116B3698\",\"xid\":740,\"time\":\"2024-02-29T12:00:00Z\",\"seq\":3}",
+	          "{\"op\":\"delete\",\"schema\":\"shop\",\"table\":\"t\\\"x\",\"lsn\":\"0/116B3698\",\"commit_lsn\":\"0/116B3748\",\"xid\":740,\"time\":\"2024-02-29T12:00:00Z\",\"seq\":3}",
 	          "P4: a delete of which the log has no row");
 	record.kind = CDC_RECORD_TRUNCATE;
 	record.cascade = true;
 	record.root_schema = "shop";
 	record.root_name = "root";
 	is_record("json", &usual, &record,
-	          "{\"op\":\"truncate\",\"schema\":\"shop\",\"table\":\"t\\\"x\",\"lsn\":\"0/116B3698\",\"xid\":740,\"time\":\"2024-02-29T12:00:00Z\",\"seq\":3,"
+	          "{\"op\":\"truncate\",\"schema\":\"shop\",\"table\":\"t\\\"x\",\"lsn\":\"0/116B3698\",\"commit_lsn\":\"0/116B3748\",\"xid\":740,\"time\":\"2024-02-29T12:00:00Z\",\"seq\":3,"
 	          "\"cascade\":true,\"restart_identity\":false,\"partition_of\":{\"schema\":\"shop\",\"table\":\"root\"}}", "P23: TRUNCATE");
 	is_record("debezium-json", &usual, &record,
 	          "{\"before\":null,\"after\":null," SOURCE("shop", "t\\\"x", "\"seq\":3") ",\"op\":\"t\",\"ts_ms\":1709208001000,\"transaction\":null,"
@@ -393,7 +393,7 @@ test_marks(void)
 	          "{\"status\":\"STREAM_ABORT\",\"id\":\"740\",\"ts_ms\":0,\"event_count\":null,\"data_collections\":null,\"xid\":742}", "... in Debezium's form");
 
 	is_record("json", &usual, &message,
-	          "{\"op\":\"message\",\"lsn\":\"0/116B3698\",\"xid\":740,\"time\":\"2024-02-29T12:00:00Z\",\"seq\":1,\"transactional\":true,\"prefix\":\"p\",\"content\":\"a\\n\"}",
+	          "{\"op\":\"message\",\"lsn\":\"0/116B3698\",\"commit_lsn\":\"0/116B3748\",\"xid\":740,\"time\":\"2024-02-29T12:00:00Z\",\"seq\":1,\"transactional\":true,\"prefix\":\"p\",\"content\":\"a\\n\"}",
 	          "a message");
 	is_record("debezium-json", &usual, &message,
 	          "{\"op\":\"m\",\"ts_ms\":5," SOURCE("", "", "\"seq\":1") ",\"transaction\":null,\"message\":{\"prefix\":\"p\",\"content\":\"YQo=\"}}",
