@@ -75,6 +75,7 @@ open_session(Apply *apply)
 	old = MemoryContextSwitchTo(apply->cxt);
 	apply->session = mysql_server_open(apply->endpoint, apply_durable(apply)->identity, &apply->server);
 	MemoryContextSwitchTo(old);
+	mysql_server_limit_lock_wait(apply->session, true);
 }
 
 /* Wait until the source's tables show the source transaction that is coming in. */
@@ -111,41 +112,76 @@ make_query(Apply *apply, const ApplyTable *table, const CdcChange *change)
 	return sql.data;
 }
 
+typedef enum AskResult
+{
+	ASK_ROW,
+	ASK_GONE,
+	ASK_LOCKED,
+	ASK_REFUSED
+} AskResult;
+
 /*
- * Ask for the row; false when it is gone. What the server says to the question (the table or a column is
- * gone too) is the table's own error, what happens to the connection is not.
+ * Ask for the row, once. What the server says to the question (the table is locked; it or a column is gone) is the
+ * result, with *why, what happens to the connection is thrown.
  */
-static bool
-ask(Apply *apply, const ApplyTable *table, const CdcChange *change, MysqlRow *answer)
+static AskResult
+try_ask(Apply *apply, const char *query, MysqlRow *answer, char **why)
 {
 	MemoryContext cxt = CurrentMemoryContext;
-	char	   *volatile why = NULL;
-	volatile bool found = false;
+	volatile AskResult result = ASK_GONE;
 
 	PG_TRY();
 	{
-		open_session(apply);
-		await_shown(apply);
-		mysql_session_query(apply->session, make_query(apply, table, change));
-		found = mysql_session_fetch(apply->session, answer);
+		mysql_session_query(apply->session, query);
+		if (mysql_session_fetch(apply->session, answer))
+			result = ASK_ROW;
 	}
 	PG_CATCH();
 	{
 		ErrorData  *edata;
 
-		if (ERRCODE_TO_CATEGORY(geterrcode()) != ERRCODE_FDW_ERROR)
+		if (geterrcode() != ERRCODE_LOCK_NOT_AVAILABLE && ERRCODE_TO_CATEGORY(geterrcode()) != ERRCODE_FDW_ERROR)
 			PG_RE_THROW();
 		MemoryContextSwitchTo(cxt);
 		edata = CopyErrorData();
 		FlushErrorState();
-		why = edata->detail ? pstrdup(edata->detail) : edata->message;
-		if (why[strlen(why) - 1] == '.')
-			why[strlen(why) - 1] = '\0';
+		result = edata->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ? ASK_LOCKED : ASK_REFUSED;
+		*why = edata->detail ? edata->detail : edata->message;
 	}
 	PG_END_TRY();
-	if (why != NULL)
+	return result;
+}
+
+/* Ask for the row, for as long as its table is locked; false when it is gone. */
+static bool
+ask(Apply *apply, const ApplyTable *table, const CdcChange *change, MysqlRow *answer)
+{
+	char	   *query;
+	char	   *why = NULL;
+	AskResult	result;
+	bool		told = false;
+
+	open_session(apply);
+	await_shown(apply);
+	query = make_query(apply, table, change);
+	/* the server gives up after a second, so that we can be stopped */
+	while ((result = try_ask(apply, query, answer, &why)) == ASK_LOCKED)
+	{
+		util_check_interrupts();
+		if (!told)
+			ereport(LOG,
+					(errmsg("the stream waits for source table \"%s.%s\", which is locked there", table->schema, table->name),
+					 errdetail("Its generated columns are not in the log, and are asked for."),
+					 errhint("End the statement or the LOCK TABLES that holds it on the source.")));
+		told = true;
+	}
+	if (result == ASK_REFUSED)
+	{
+		if (why[0] != '\0' && why[strlen(why) - 1] == '.')
+			why[strlen(why) - 1] = '\0';
 		throw_left_out(table, change, why);
-	return found;
+	}
+	return result == ASK_ROW;
 }
 
 static void

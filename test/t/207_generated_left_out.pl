@@ -96,6 +96,19 @@ for (qw(altered dropped))
 	like($pipeline->table_status($_, 'last_error_detail'), qr/Generated column "g" is not in the row image, and the source cannot be asked for it: .+/, 'and says why');
 }
 
+# ---- a table that is locked at the source: the stream waits, and goes on
+$postgres->stop;
+$source->sql('update shop.lean set a = 31 where id = 20', 'update shop.pair set a = 32 where id = 20');
+$session->do('lock tables lean write');
+$postgres->start;
+ok(poll_until(sub { return $postgres->log_text =~ /the stream waits for source table "shop\.lean", which is locked there/; }, 30), 'a locked table is told');
+$last = $asked->();
+ok(poll_until(sub { return $asked->() > $last; }, 20), 'it is asked for again');
+is($pipeline->status('failures'), '0', 'without an error');
+$session->do('unlock tables');
+$pipeline->wait_for_catchup;
+$pipeline->is_same('after the lock', @tables);
+
 # ---- a connection that is killed
 $source->sql(map { "kill $_->[0]" } $source->query_rows(q{select id from information_schema.processlist where user = 'repl' and command = 'Sleep'}));
 $source->sql('update shop.lean set a = a + 1');
