@@ -90,8 +90,7 @@ sub start_servers
 {
 	my ($self, %option) = @_;
 	$self->{source} = CdcBridge::Source->new(args => [ $self->source_args ]);
-	$self->{postgres} = CdcBridge::Postgres->new(conf => join("\n", 'fsync = on', 'max_wal_size = 16GB', 'checkpoint_timeout = 1h',
-		'autovacuum = off', 'shared_buffers = ' . ($self->rows > 50_000 ? '1GB' : '128MB'), $option{conf} // ''));
+	$self->_make_postgres(%option);
 	my ($file, $offset) = $self->source->binlog_position;
 	$self->{origin} = [ $file, $offset ];
 	$self->source->sql('create database bench', 'create database helper');
@@ -100,6 +99,24 @@ sub start_servers
 	$self->{session} = Bench::Session->new($self->postgres);
 	$self->postgres->psql('create schema benchop');
 	$self->say_what(sprintf('%s, %s, %d rows, %d rounds', $self->postgres->{version}, $self->source->query_value('select version()'), $self->rows, $self->{rounds}));
+	return $self;
+}
+
+sub _make_postgres
+{
+	my ($self, %option) = @_;
+	$self->{postgres} = CdcBridge::Postgres->new(conf => join("\n", 'fsync = on', 'max_wal_size = 16GB', 'checkpoint_timeout = 1h',
+		'autovacuum = off', 'shared_buffers = ' . ($self->rows > 50_000 ? '1GB' : '128MB'), $option{conf} // ''));
+	return;
+}
+
+# A PostgreSQL alone, with a schema bench: for what has to do with no source.
+sub start_postgres
+{
+	my ($self, %option) = @_;
+	$self->_make_postgres(%option);
+	$self->postgres->psql('create schema bench');
+	$self->say_what(sprintf('%s, %d rows, %d rounds', $self->postgres->{version}, $self->rows, $self->{rounds}));
 	return $self;
 }
 
@@ -378,7 +395,7 @@ sub finish
 	my ($self) = @_;
 	my %part = (name => $self->{name}, seconds => time() - $self->{started}, rows => $self->rows, rounds => $self->{rounds}, unit => $self->{unit},
 		series => [ map { { name => $_, rounds => $self->{series}{$_} } } @{ $self->{order} } ], map { $_ => $self->{$_} } qw(ratios values checks skipped));
-	$part{versions} = { postgres => $self->postgres->{version}, source => $self->source->query_value('select version()') };
+	$part{versions} = { postgres => $self->postgres->{version}, source => $self->source ? $self->source->query_value('select version()') : 'sourceless' };
 	my $file = ($ENV{BENCH_PARTS} // $self->folder) . "/$self->{name}.json";
 	open(my $out, '>', $file) or die "$file: $!\n";
 	print $out JSON::PP->new->canonical->pretty->encode(\%part);
