@@ -14,7 +14,9 @@
  *	  triggers, defaults, check constraints and index expressions of the table
  *	  run inside them. These belong to the table's owner, so they run as the
  *	  table's owner, who must not get at anything of the pipeline's: the switch
- *	  is a security-restricted operation. What would run after the switch was
+ *	  is a security-restricted operation. Opening a target runs some of it too
+ *	  (defaults and index expressions are planned), and so does bringing a value
+ *	  into a domain (schema_datum.c). What would run after the switch was
  *	  undone (deferred triggers) is refused instead.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -330,6 +332,7 @@ open_checked(Relation rel, Oid write_as, bool keyless)
 	HeapTarget *target;
 	EState	   *estate;
 	MemoryContext old;
+	HeapRoleSwitch sw;
 	bool		is_partitioned = rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
 
 	old = MemoryContextSwitchTo(TopTransactionContext);
@@ -342,6 +345,8 @@ open_checked(Relation rel, Oid write_as, bool keyless)
 	target->estate = estate;
 	target->write_as = write_as;
 
+	/* expressions and predicates of indexes are simplified when they are first looked at, by calling their functions */
+	heap_role_switch_begin(target, &sw);
 	if (!keyless)
 		take_key(state, open_key_index(rel));
 
@@ -362,6 +367,7 @@ open_checked(Relation rel, Oid write_as, bool keyless)
 	target->tier = heap_lean_is_possible(target) ? HEAP_TIER_LEAN : HEAP_TIER_EXECUTOR;
 	if (is_partitioned)
 		state->partitions = heap_partition_open(state);
+	heap_role_switch_end(&sw);
 	return target;
 }
 
@@ -503,7 +509,9 @@ heap_target_set_given(HeapTarget *target, const bool *given)
 	HeapTargetState *state = (HeapTargetState *) target;
 	TupleDesc	desc = RelationGetDescr(target->rel);
 	MemoryContext old = MemoryContextSwitchTo(target->estate->es_query_cxt);
+	HeapRoleSwitch sw;
 
+	heap_role_switch_begin(target, &sw);	/* planning a default calls functions in it */
 	target->given = palloc(sizeof(bool) * desc->natts);
 	memcpy(target->given, given, sizeof(bool) * desc->natts);
 	state->defaults = palloc0(sizeof(ExprState *) * desc->natts);
@@ -519,6 +527,7 @@ heap_target_set_given(HeapTarget *target, const bool *given)
 		if (expr != NULL)
 			state->defaults[i] = ExecInitExpr(expression_planner(expr), NULL);
 	}
+	heap_role_switch_end(&sw);
 	MemoryContextSwitchTo(old);
 }
 

@@ -32,10 +32,12 @@
 #include "common/shortest_dec.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
 #include "utils/datetime.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
@@ -797,12 +799,8 @@ schema_to_real_array(SchemaColumn *column, const CdcCell *cell)
 	    construct_array(elements, n, FLOAT4OID, sizeof(float4), true, TYPALIGN_INT));
 }
 
-/*
- * Value of a cell, see type_map.h. A domain's constraints are checked here
- * because nothing behind us would.
- */
-Datum
-schema_cell_to_datum(SchemaColumn *column, const CdcCell *cell, bool *isnull)
+static Datum
+cell_to_datum(SchemaColumn *column, const CdcCell *cell, bool *isnull)
 {
 	Datum value = (Datum) 0;
 
@@ -816,6 +814,31 @@ schema_cell_to_datum(SchemaColumn *column, const CdcCell *cell, bool *isnull)
 	}
 	if (OidIsValid(column->domain))
 		domain_check(value, *isnull, column->domain, &column->domain_cache, column->cxt);
+	return value;
+}
+
+/*
+ * Value of a cell, see type_map.h. A domain's constraints are checked here
+ * because nothing behind us would. They are code of whoever made the domain, and
+ * run as the table's owner, who may not get at anything of ours (heap_target.c).
+ * After an error the end of the transaction restores the role.
+ */
+Datum
+schema_cell_to_datum(SchemaColumn *column, const CdcCell *cell, bool *isnull)
+{
+	Oid userid;
+	int sec_context, guc_level;
+	Datum value;
+
+	if (likely(!OidIsValid(column->run_as)))
+		return cell_to_datum(column, cell, isnull);
+
+	GetUserIdAndSecContext(&userid, &sec_context);
+	SetUserIdAndSecContext(column->run_as, sec_context | SECURITY_RESTRICTED_OPERATION);
+	guc_level = NewGUCNestLevel();
+	value = cell_to_datum(column, cell, isnull);
+	AtEOXact_GUC(false, guc_level);
+	SetUserIdAndSecContext(userid, sec_context);
 	return value;
 }
 

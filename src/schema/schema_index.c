@@ -32,6 +32,7 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/htup_details.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
 #include "common/hashfn.h"
@@ -383,7 +384,7 @@ schema_index_find(const SchemaIndex *index, Relation rel)
 
 		if (form->indisvalid && form->indisready &&
 		    candidate->rd_rel->relam == (index->is_spatial ? GIST_AM_OID : BTREE_AM_OID) &&
-		    RelationGetIndexPredicate(candidate) == NIL &&
+		    heap_attisnull(candidate->rd_indextuple, Anum_pg_index_indpred, NULL) &&
 		    (!index->def->is_unique || (form->indisunique && form->indimmediate)) &&
 		    has_same_columns(index, rel, candidate))
 			found = pstrdup(RelationGetRelationName(candidate));

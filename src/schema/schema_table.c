@@ -18,9 +18,11 @@
 
 #include "access/htup_details.h"
 #include "access/relation.h"
+#include "access/transam.h"
 #include "catalog/heap.h"
 #include "catalog/pg_index.h"
 #include "lib/stringinfo.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -335,6 +337,8 @@ schema_table_open(const CdcTableDef *def, Relation rel, const SchemaPolicies *po
 				add_reason(&reasons, "%s", why);
 			else
 				schema_column_set_policies(&table->columns[i], policies, att->attnotnull);
+			if (att->atttypid >= FirstNormalObjectId && rel->rd_rel->relowner != GetUserId())
+				table->columns[i].run_as = rel->rd_rel->relowner;
 		}
 		else if (!column->is_generated)
 			add_reason(&reasons, "Column \"%s\" is generated in the target, but not in the source.",

@@ -88,6 +88,7 @@ struct SchemaColumn
 	SchemaConvert convert;
 	Oid domain;              /* the target's type when that is a domain */
 	void *domain_cache;      /* kept by domain_check */
+	Oid run_as;              /* role whose code the target's type may be; invalid: the current one's or PostgreSQL's */
 	Oid encoding;            /* conversion function from UTF-8; invalid when none is needed */
 	MemoryContext cxt;       /* where what is kept lives */
 	SchemaPolicies policies; /* a key column has none */
