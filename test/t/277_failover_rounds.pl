@@ -87,6 +87,9 @@ for my $round (1 .. $rounds)
 	$left_in_all += $left;
 	$pipeline->is_mirrored("round $round: " . join(', ', @killed) . ", $left left prepared") or last;
 }
+my %log = $mix->seen_in_log($pair->first);
+ok($log{$_}, "the log has $_") for sort keys %log;
+is($mix->errors, '', 'the writers met nothing that no kill explains');
 cmp_ok($left_in_all, '>', 0, 'B1: some were left prepared from round to round') if $rounds >= 2;
 $mix->end_prepared($pair->first);
 $pipeline->wait_for_catchup->is_mirrored('all that was prepared has ended');

@@ -15,7 +15,7 @@ package CdcBridge::Mix;
 use strict;
 use warnings;
 
-use CdcBridge::Env qw(poll_until);
+use CdcBridge::Env qw(new_folder poll_until slurp);
 use CdcBridge::Shop qw(change_hot change_shop create_hot create_shop fill_shop);
 
 my $most_left = 6;    # prepared transactions that are left at a time
@@ -31,7 +31,7 @@ sub server_args
 sub new
 {
 	my ($class, %option) = @_;
-	return bless { left => 1, %option }, $class;
+	return bless { left => 1, folder => new_folder('mix'), %option }, $class;
 }
 
 sub create
@@ -42,15 +42,54 @@ sub create
 	create_hot($source, $self->{hot});
 	# on MySQL a table without a key is locked for a moment, and prepared transactions are listed for who may end them
 	$source->sql('create table shop.log (who int, what int)', 'create table shop.xa_log (who int, what varchar(40))', "grant lock tables on shop.* to 'repl'\@'%'",
-		'create database elsewhere', 'create table elsewhere.noise (n int)' . ($source->is_mariadb ? ' engine = Aria' : ''));
+		'create database elsewhere', 'create table elsewhere.noise (n int)' . ($source->is_mariadb ? ' engine = MyISAM' : ''));
 	$source->sql("grant xa_recover_admin on *.* to 'repl'\@'%'") if $source->is_mysql;
 	return $self;
 }
 
 sub pick { return $_[ rand @_ ]; }
 
-# One random transaction.
+# One random transaction. An error that no kill explains is kept.
 sub change
+{
+	my ($self, $source, $dbh, $number) = @_;
+	return if eval { $self->_change($source, $dbh, $number); 1 };
+	my $error = $@;
+	if ($error !~ /(gone away|Lost connection|Can't connect|shutdown|deadlock|lock wait)/i)
+	{
+		open(my $out, '>>', "$self->{folder}/errors") or die "$self->{folder}: $!\n";
+		print $out $error;
+	}
+	die $error;
+}
+
+# What went wrong with the writers, all of them.
+sub errors
+{
+	my ($self) = @_;
+	return -e "$self->{folder}/errors" ? slurp("$self->{folder}/errors") : '';
+}
+
+# What of all that the server's log holds: what => how often. Not everything is logged by both families.
+sub seen_in_log
+{
+	my ($self, $source) = @_;
+	my %what = $source->is_mysql ? ('compressed transactions' => qr/^Transaction_payload/, 'XA in two phases' => qr/^XA_prepare/)
+	  : ('compressed rows' => qr/^\w+_rows_compressed/, 'compressed statements' => qr/^Query_compressed/, 'ROLLBACK TO' => qr/ROLLBACK TO/, 'XA in two phases' => qr/^XA_prepare/);
+	$what{rotations} = qr/^Rotate/;
+	my %count = map { $_ => 0 } keys %what;
+	for my $file ($source->query_rows('show binary logs'))
+	{
+		for my $event ($source->query_rows("show binlog events in '$file->[0]'"))
+		{
+			my $text = "$event->[2] " . ($event->[5] // '');
+			$count{$_} += $text =~ $what{$_} for keys %what;
+		}
+	}
+	return %count;
+}
+
+sub _change
 {
 	my ($self, $source, $dbh, $number) = @_;
 	my $dice = rand();
@@ -108,7 +147,7 @@ sub _change_xa
 {
 	my ($self, $source, $number) = @_;
 	my $dbh = $source->connect;
-	my $xid = sprintf("'%d-%d-%d', '%s', %d", $$, time(), rand(1e9), pick('', "q'''", 'branch'), 1 + rand(5));
+	my $xid = sprintf("'%d-%d-%d', '%s', %d", $$, time(), rand(1e9), pick('', "q''", 'branch'), 1 + rand(5));
 	my @statements = $self->_statements($number, 1 + int(rand(8)));
 	splice(@statements, rand(@statements), 0, 'savepoint x', $self->_statements($number, 1), 'rollback to x') if rand() < 0.2;
 	my $how = rand();
@@ -143,8 +182,8 @@ sub _prepared
 sub _end_one
 {
 	my ($source, $dbh) = @_;
-	my ($xid) = pick(_prepared($dbh)) or return;
-	_end($dbh, $xid);
+	my @xids = _prepared($dbh);
+	_end($dbh, pick(@xids)) if @xids;
 	return;
 }
 
@@ -152,7 +191,7 @@ sub _end
 {
 	my ($dbh, $xid) = @_;
 	return 1 if eval { $dbh->do((rand() < 0.3 ? 'xa rollback ' : 'xa commit ') . $xid); 1 };
-	die $@ unless $@ =~ /XAER_(NOTA|RMFAIL|OUTSIDE)|lock wait|deadlock/i;
+	die $@ unless $@ =~ /XAER_(NOTA|RMFAIL|OUTSIDE)|XA_RB|lock wait|deadlock/i;
 	return 0;
 }
 
