@@ -172,9 +172,10 @@ CREATE TABLE cdc_bridge.prepared_transaction
 	pipeline_id integer NOT NULL,
 	prepared_id integer NOT NULL,
 	xid text COLLATE "C" NOT NULL,
-	position text NOT NULL,
+	-- NULL: it was prepared before the pipeline began, and nothing of it is known.
+	position text,
 	prepared_at timestamptz,
-	-- All tables that it changed, as schema.table; NULL: too many.
+	-- All tables that it changed, as schema.table; NULL: too many, or not known.
 	source_tables text[],
 	-- Tables of the pipeline with a higher number joined later: their changes are not kept.
 	last_table_id integer NOT NULL,
@@ -642,10 +643,10 @@ GRANT SELECT ON @extschema@.cdc_prepared_transactions TO PUBLIC;
 
 COMMENT ON COLUMN @extschema@.cdc_prepared_transactions.pipeline IS 'name of the pipeline';
 COMMENT ON COLUMN @extschema@.cdc_prepared_transactions.xid IS 'its name, as XA COMMIT takes it';
-COMMENT ON COLUMN @extschema@.cdc_prepared_transactions.file IS 'binary log file of its changes';
+COMMENT ON COLUMN @extschema@.cdc_prepared_transactions.file IS 'binary log file of its changes; NULL when it was prepared before the pipeline began, and what it changed is not known';
 COMMENT ON COLUMN @extschema@.cdc_prepared_transactions."offset" IS 'where they start in it';
 COMMENT ON COLUMN @extschema@.cdc_prepared_transactions.prepared_at IS 'when it was prepared, by the clock of the source';
-COMMENT ON COLUMN @extschema@.cdc_prepared_transactions.source_tables IS 'all tables that it changed, mirrored or not; NULL when they are too many';
+COMMENT ON COLUMN @extschema@.cdc_prepared_transactions.source_tables IS 'all tables that it changed, mirrored or not; NULL when they are too many, or not known';
 COMMENT ON COLUMN @extschema@.cdc_prepared_transactions.changes IS 'changes of mirrored tables that are kept until its XA COMMIT or XA ROLLBACK';
 COMMENT ON COLUMN @extschema@.cdc_prepared_transactions.bytes IS 'size of what is kept';
 

@@ -326,7 +326,7 @@ stop_tables_without(Apply *apply, const CdcEvent *event, const DdlStatement *sta
 										psprintf("XA transaction %s was prepared before source table \"%s.%s\" joined",
 												 statement->xid, table->schema, table->name),
 										psprintf("It was committed at %s; rows that it changed may be missing here.%s", position,
-												 prepared == NULL ? " Which tables it changed is not known." : ""),
+												 prepared == NULL || !prepared->has_tables ? " Which tables it changed is not known." : ""),
 										NULL));
 	}
 	PopActiveSnapshot();

@@ -451,10 +451,10 @@ typedef struct CatalogPrepared
 	int32		pipeline_id;
 	int32		prepared_id;	/* of its pieces */
 	const char *xid;			/* as the log has it behind XA COMMIT */
-	CdcPosition position;		/* where it starts */
+	CdcPosition position;		/* where it starts; unknown: before the pipeline's beginning, so nothing of it is known */
 	TimestampTz prepared_at;	/* by the source's clock; 0: not told */
 	List	   *source_tables;	/* "schema.table" of all that it changed, ours or not */
-	bool		has_tables;		/* false: too many to be listed */
+	bool		has_tables;		/* false: too many to be listed, or not known */
 	int32		last_table_id;	/* tables with a higher number joined after it: what it changed in them is not kept */
 	int64		changes;		/* kept */
 	int64		bytes;

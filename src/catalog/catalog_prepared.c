@@ -36,7 +36,8 @@ read_prepared(HeapTuple tuple, TupleDesc desc)
 	prepared->pipeline_id = catalog_get_int32(tuple, desc, Anum_prepared_transaction_pipeline_id);
 	prepared->prepared_id = catalog_get_int32(tuple, desc, Anum_prepared_transaction_prepared_id);
 	prepared->xid = catalog_get_text(tuple, desc, Anum_prepared_transaction_xid);
-	(void) cdc_position_parse(position, &prepared->position);
+	if (position != NULL)
+		(void) cdc_position_parse(position, &prepared->position);
 	prepared->prepared_at = catalog_get_time(tuple, desc, Anum_prepared_transaction_prepared_at);
 	prepared->source_tables = catalog_get_list(tuple, desc, Anum_prepared_transaction_source_tables);
 	prepared->has_tables = !heap_attisnull(tuple, Anum_prepared_transaction_source_tables, desc);
@@ -94,11 +95,14 @@ catalog_prepared_insert(const CatalogPrepared *prepared)
 
 	if (former != NULL)
 		catalog_prepared_delete(former);
-	cdc_position_format(&prepared->position, text);
+	if (cdc_position_is_known(&prepared->position))
+		cdc_position_format(&prepared->position, text);
+	else
+		nulls[Anum_prepared_transaction_position - 1] = true;
 	values[Anum_prepared_transaction_pipeline_id - 1] = Int32GetDatum(prepared->pipeline_id);
 	values[Anum_prepared_transaction_prepared_id - 1] = Int32GetDatum(prepared->prepared_id);
 	values[Anum_prepared_transaction_xid - 1] = CStringGetTextDatum(prepared->xid);
-	values[Anum_prepared_transaction_position - 1] = CStringGetTextDatum(text);
+	values[Anum_prepared_transaction_position - 1] = nulls[Anum_prepared_transaction_position - 1] ? (Datum) 0 : CStringGetTextDatum(text);
 	values[Anum_prepared_transaction_prepared_at - 1] = TimestampTzGetDatum(prepared->prepared_at);
 	nulls[Anum_prepared_transaction_prepared_at - 1] = prepared->prepared_at == 0;
 	values[Anum_prepared_transaction_source_tables - 1] = catalog_list_datum(prepared->source_tables);

@@ -608,7 +608,7 @@ snapshot_join_allow(int32 pipeline_id, List *waiting, MysqlSession *session, con
 		return false;
 	memset(&mark, 0, sizeof(mark));
 	mark_gtids = NULL;
-	if (snapshot_await_prepared(session))
+	if (snapshot_await_prepared(session, NULL))
 		mysql_server_start_mark(session, info, &mark, &mark_gtids);
 
 	heap_transaction_begin();

@@ -188,6 +188,41 @@ require_tables(const SnapshotPrepare *p)
 			 errhint("Check the patterns, and that the user has SELECT on the tables.")));
 }
 
+/* Part of a name, as the log has it: X'6731' */
+static void
+append_hex(StringInfo text, const char *bytes, int len)
+{
+	appendStringInfoString(text, "X'");
+	for (int i = 0; i < len; i++)
+		appendStringInfo(text, "%02x", (unsigned char) bytes[i]);
+	appendStringInfoChar(text, '\'');
+}
+
+/* Name of a prepared transaction as it stands behind XA COMMIT in the log; NULL when the server's row makes no sense. */
+static char *
+prepared_name(const MysqlRow *row)
+{
+	StringInfoData name;
+	int			lengths[2];
+
+	if (row->nfields < 4 || row->values[0] == NULL || row->values[1] == NULL || row->values[2] == NULL || row->values[3] == NULL)
+		return NULL;
+	for (int i = 0; i < 2; i++)
+	{
+		lengths[i] = atoi(row->values[i + 1]);
+		if (lengths[i] < 0 || lengths[i] > 64)
+			return NULL;
+	}
+	if ((Size) (lengths[0] + lengths[1]) > row->lengths[3])
+		return NULL;
+	initStringInfo(&name);
+	append_hex(&name, row->values[3], lengths[0]);
+	appendStringInfoChar(&name, ',');
+	append_hex(&name, row->values[3] + lengths[0], lengths[1]);
+	appendStringInfo(&name, ",%d", atoi(row->values[0]));
+	return name.data;
+}
+
 /* Names of the prepared XA transactions into *names (List of String); false when the user may not ask. */
 static bool
 read_prepared(MysqlSession *session, List **names)
@@ -202,16 +237,10 @@ read_prepared(MysqlSession *session, List **names)
 		mysql_session_query(session, "XA RECOVER");
 		while (mysql_session_fetch(session, &row))
 		{
-			StringInfoData name;
+			char	   *name = prepared_name(&row);
 
-			initStringInfo(&name);
-			for (int i = 0; i < row.nfields; i++)
-			{
-				for (uint32 j = 0; row.values[i] != NULL && j < row.lengths[i]; j++)
-					appendStringInfo(&name, "%02x", (unsigned char) row.values[i][j]);
-				appendStringInfoChar(&name, ',');
-			}
-			found = lappend(found, makeString(name.data));
+			if (name != NULL)
+				found = lappend(found, makeString(name));
 		}
 	}
 	PG_CATCH();
@@ -233,10 +262,11 @@ read_prepared(MysqlSession *session, List **names)
 /*
  * Wait until the XA transactions that were prepared before the start mark have
  * ended, and are visible if they were committed: both servers list one until the
- * engine has committed it. False when that cannot be told, or takes too long.
+ * engine has committed it. False when that cannot be told, or takes too long: then
+ * *left, if wanted, becomes the names of those that are left (List of String).
  */
 bool
-snapshot_await_prepared(MysqlSession *session)
+snapshot_await_prepared(MysqlSession *session, List **left)
 {
 	TimestampTz start = GetCurrentTimestamp();
 	List	   *open = NIL;
@@ -259,7 +289,11 @@ snapshot_await_prepared(MysqlSession *session)
 		if (open == NIL)
 			return true;
 		if (TimestampDifferenceExceeds(start, GetCurrentTimestamp(), PREPARED_WAIT_MS))
+		{
+			if (left != NULL)
+				*left = open;
 			return false;
+		}
 		util_wait(PGINVALID_SOCKET, PREPARED_POLL_MS, UTIL_WAIT_SOURCE_READ);
 	}
 }
@@ -421,6 +455,45 @@ snapshot_log_stopped(const SnapshotPrepare *p, const SnapshotCandidate *c)
 			 c->error->hint ? errhint("%s", c->error->hint) : 0));
 }
 
+/* Names that are told one by one. */
+#define PREPARED_TOLD 10
+
+/*
+ * XA transactions that were prepared before the start and go on: none of what they changed is known here. They are noted,
+ * so that everybody can see what is coming. One that was prepared behind the start mark after all comes again in the stream,
+ * and its note with it.
+ */
+static void
+note_prepared(const SnapshotPrepare *p)
+{
+	int32		next = catalog_prepared_next_id(p->pipeline->id);
+	StringInfoData names;
+	ListCell   *lc;
+
+	if (p->prepared == NIL)
+		return;
+	initStringInfo(&names);
+	foreach(lc, p->prepared)
+	{
+		const char *xid = strVal(lfirst(lc));
+		CatalogPrepared prepared = {
+			.pipeline_id = p->pipeline->id,
+			.prepared_id = next++,
+			.xid = xid,
+		};
+
+		catalog_prepared_insert(&prepared);
+		if (foreach_current_index(lc) < PREPARED_TOLD)
+			appendStringInfo(&names, "%s%s", names.len > 0 ? "; " : "", xid);
+	}
+	ereport(LOG,
+			(errmsg("XA transactions of source server \"%s\" were prepared before pipeline \"%s\" began, and go on",
+					p->pipeline->source, p->pipeline->name),
+			 errdetail("There are %d: %s%s. Which tables they change is not known; the commit of one stops all tables.",
+					   list_length(p->prepared), names.data, list_length(p->prepared) > PREPARED_TOLD ? "; ..." : ""),
+			 errhint("End them now with XA COMMIT or XA ROLLBACK and begin the pipeline anew, or use cdc_resync_table() when they are committed.")));
+}
+
 /* All that is written, in one transaction. */
 static void
 write_down(SnapshotPrepare *p, CatalogPositionLog *log)
@@ -471,6 +544,7 @@ write_down(SnapshotPrepare *p, CatalogPositionLog *log)
 	}
 	if (p->has_snapshot_mark)
 		catalog_pipeline_set_snapshot_mark(p->pipeline->id, &p->snapshot_mark, p->snapshot_mark_gtids);
+	note_prepared(p);
 	catalog_position_log_start(log, p->info->identity, kind, &p->position, p->gtids ? p->gtids : "");
 
 	PopActiveSnapshot();
@@ -500,7 +574,8 @@ snapshot_prepare(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint,
 	mysql_server_start_mark(session, p.info, &p.position, &p.gtids);
 	snapshot_read_tables(&p, session, NIL);
 	require_tables(&p);
-	p.has_snapshot_mark = snapshot_await_prepared(session);
+	/* without a copy no mark says that one was seen */
+	p.has_snapshot_mark = snapshot_await_prepared(session, &p.prepared) && snapshot_start_state(&p.start) == CATALOG_TABLE_SNAPSHOT;
 	if (p.has_snapshot_mark)
 		mysql_server_start_mark(session, p.info, &p.snapshot_mark, &p.snapshot_mark_gtids);
 	mysql_session_close(session);

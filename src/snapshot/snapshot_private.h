@@ -40,6 +40,7 @@ typedef struct SnapshotPrepare
 	bool		has_snapshot_mark;
 	CdcPosition snapshot_mark;	/* see catalog_pipeline_set_snapshot_mark */
 	char	   *snapshot_mark_gtids;
+	List	   *prepared;		/* of String: XA transactions from before the start that have not ended */
 	bool		is_joining;		/* the pipeline runs: a table that may not be read stops alone, none is waited for */
 	int			locked;			/* how many tables were found locked */
 	List	   *candidates;		/* of SnapshotCandidate */
@@ -62,9 +63,10 @@ extern void snapshot_describe(SnapshotPrepare *p, MysqlSession *session, const c
 
 /*
  * Wait until the XA transactions that are prepared now have ended and are visible, if they were
- * committed. False when that cannot be told, or takes too long.
+ * committed. False when that cannot be told, or takes too long: then *left, if not NULL, becomes the names of those that
+ * are left (List of String).
  */
-extern bool snapshot_await_prepared(MysqlSession *session);
+extern bool snapshot_await_prepared(MysqlSession *session, List **left);
 
 /* Reasons that need no look at the target: definition, names, another table with the same target; NULL when there is none. */
 extern UtilErrorInfo *snapshot_refuse_early(const SnapshotPrepare *p, const SnapshotCandidate *c, List *taken);

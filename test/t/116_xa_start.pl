@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 
+use CdcBridge::Env qw(poll_until);
 use CdcBridge::Pipeline;
 use CdcBridge::Postgres;
 use CdcBridge::Source;
@@ -67,10 +68,45 @@ $dbh->do($_) for "xa start 'long'", 'insert into shop.moved (v) values (100)', "
 $pipeline->start->wait_for_state('streaming')->wait_for_tables;
 is($postgres->psql(q{select snapshot_mark_file is null and snapshot_mark_gtids is null from cdc_bridge.pipeline_state}), 't',
 	'no mark while a transaction from before the start is open');
+is($postgres->psql(q{select xid, file is null, source_tables is null, changes from cdc_prepared_transactions}), q{X'6c6f6e67',X'',1|t|t|0}, 'it is shown, and that nothing of it is known');
+like($postgres->log_text, qr/were prepared before pipeline "shop_in" began, and go on\n.*DETAIL:  There are 1: X'6c6f6e67',X'',1\./, 'and told in the log');
 $dbh->do("xa commit 'long'");
 $pipeline->wait_for_state('failed', 60);
 like($pipeline->table_status('moved', 'last_error'), qr/^XA transaction X'6c6f6e67',X'',1 was prepared before source table "shop\.moved" joined$/, 'its commit stops the tables');
+is($postgres->psql('select count(*) from cdc_prepared_transactions'), '0', 'and it is no longer shown');
 $pipeline->drop->drop_target;
+
+# Rolled back, it does no harm; and one that is prepared while the start waits is noted once, with what it changed.
+$dbh = $source->connect;
+$dbh->do($_) for "xa start 'long'", 'insert into shop.moved (v) values (200)', "xa end 'long'", "xa prepare 'long'";
+$source->sql(q{set global log_output = 'TABLE'}, 'set global general_log = on');
+$pipeline->start;
+my $asked = sub { return poll_until(sub { return $source->query_value(q{select count(*) from mysql.general_log where argument = 'XA RECOVER'}) }); };
+ok($asked->(), 'the start waits');
+my $other = $source->connect;
+$other->do($_) for "xa start 'during'", 'insert into shop.plain values (50000, 1)', "xa end 'during'", "xa prepare 'during'";
+$pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
+is($postgres->psql(q{select string_agg(xid || ' ' || coalesce(source_tables::text, '-'), '; ' order by xid) from cdc_prepared_transactions}), "X'647572696e67',X'',1 {shop.plain}; X'6c6f6e67',X'',1 -", 'one that was prepared while the start waited is noted with its tables');
+$dbh->do("xa rollback 'long'");
+$other->do("xa commit 'during'");
+$pipeline->wait_for_catchup->is_same('the one is rolled back, the other has its row');
+is($postgres->psql('select count(*) from cdc_prepared_transactions'), '0', 'and neither is shown');
+$pipeline->drop->drop_target;
+
+# Nothing is copied: what was prepared before the start and is committed after it is in neither copy nor stream, so it stops the table, however soon it is committed.
+$source->sql('truncate mysql.general_log', 'create database bare', 'create table bare.t (id int primary key)');
+$postgres->psql('create schema bare; create table bare.t (id int primary key)');
+$dbh->do($_) for "xa start 'never'", 'insert into bare.t values (1)', "xa end 'never'", "xa prepare 'never'";
+my $bare = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, name => 'bare_in', schema => 'bare', options => '{"snapshot": "never"}')->start;
+ok($asked->(), 'a pipeline without a copy starts');
+$dbh->do("xa commit 'never'");
+$bare->wait_for_state('failed');
+like($bare->table_status('t', 'last_error'), qr/^XA transaction X'6e65766572',X'',1 was prepared before source table "bare\.t" joined$/, 'B1: what it misses is told, though it was committed while the start waited');
+$postgres->psql(q{select cdc_resync_table('bare_in', 'bare.t')});
+$bare->start->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
+$bare->is_same('copied anew it is equal');
+$bare->drop;
+$source->sql('set global general_log = off');
 
 my $check = q{select status, hint from cdc_check('shop') where "check" = 'xa_recover'};
 if ($source->is_mysql)
