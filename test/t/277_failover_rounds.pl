@@ -73,8 +73,17 @@ for my $round (1 .. $rounds)
 	write_to($old);
 	$postgres->psql("select cdc_resync_table('shop_in', 'shop.$_')") for $round % 2 ? qw(orders customer) : ();
 	push @killed, kill_some($victims[ rand @victims ]);
-	$pair->fail_over;
+	$mix->hold_xa($old);
+	# MySQL servers forget prepared transactions that are in their log, when they stop or are promoted (seen on 9.7), and can no longer
+	# follow each other; there they are left prepared over the other kills only
+	$mix->end_prepared($old) if $old->is_mysql;
+	if (!eval { $pair->fail_over(in_order => $old->is_mysql); 1 })
+	{
+		my $error = $@;
+		die $error, $error =~ /(X'[0-9a-f]*',X'[0-9a-f]*',\d+)/ ? CdcBridge::Mix::trace($1, $old, $new) : '';
+	}
 	$old->stop_writers;
+	$mix->let_xa;
 	write_to($new);
 	push @killed, kill_some($victims[ rand @victims ]);
 	$pair->wait_for_server($pipeline, $new);    # were the old one back before, it could be followed as the replica that it then is
@@ -93,7 +102,11 @@ is($mix->errors, '', 'the writers met nothing that no kill explains');
 cmp_ok($left_in_all, '>', 0, 'B1: some were left prepared from round to round') if $rounds >= 2;
 $mix->end_prepared($pair->first);
 $pipeline->wait_for_catchup->is_mirrored('all that was prepared has ended');
-is($postgres->psql('select (select count(*) from cdc_bridge.prepared_transaction), (select count(*) from cdc_bridge.prepared_change)'), '0|0', 'nothing is kept of it');
+my @kept = split(/\n/, $postgres->psql('select xid from cdc_prepared_transactions'));
+my @ended = grep { CdcBridge::Mix::trace($_, $pair->first) =~ /XA (COMMIT|ROLLBACK)/ } @kept;
+is_deeply(\@ended, [], 'nothing is kept of what has ended') or diag(map { CdcBridge::Mix::trace($_, $pair->first, $pair->second) } @ended);
+is(scalar(@kept), 0, 'and everything has');
+is($postgres->psql('select count(*) from cdc_bridge.prepared_change c where not exists (select from cdc_bridge.prepared_transaction t where t.prepared_id = c.prepared_id)'), '0', 'no change is kept without its transaction');
 is($postgres->psql("select string_agg(source_table || ': ' || last_error, ' ') from pg_stat_cdc_table where state <> 'streaming'"), '', 'no table is stopped');
 
 done_testing();

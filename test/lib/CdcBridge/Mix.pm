@@ -24,7 +24,7 @@ sub server_args
 {
 	my $mysql = ($ENV{CDC_SOURCE} // 'mariadb') eq 'mysql';
 	# a source that is killed and whose log is to be believed flushes it at each commit
-	return ('--sync-binlog=1', '--max-binlog-size=262144', '--transaction-isolation=READ-COMMITTED', '--innodb-lock-wait-timeout=2',
+	return ('--sync-binlog=1', '--max-binlog-size=65536', '--transaction-isolation=READ-COMMITTED', '--innodb-lock-wait-timeout=2',
 		$mysql ? '--binlog-transaction-compression=ON' : ('--log-bin-compress=ON', '--log-bin-compress-min-len=10'));
 }
 
@@ -55,7 +55,7 @@ sub change
 	my ($self, $source, $dbh, $number) = @_;
 	return if eval { $self->_change($source, $dbh, $number); 1 };
 	my $error = $@;
-	if ($error !~ /(gone away|Lost connection|Can't connect|shutdown|deadlock|lock wait)/i)
+	if ($error !~ /(gone away|Lost connection|Can't connect|shutdown|AutoCommit failed|deadlock|lock wait)/i)
 	{
 		open(my $out, '>>', "$self->{folder}/errors") or die "$self->{folder}: $!\n";
 		print $out $error;
@@ -89,6 +89,26 @@ sub seen_in_log
 	return %count;
 }
 
+# All that the logs of SOURCES have of the XA transaction of that name.
+sub trace
+{
+	my ($xid, @sources) = @_;
+	my ($first) = $xid =~ /^(X'[^']*')/i;
+	my $text = '';
+	for my $source (@sources)
+	{
+		for my $file ($source->query_rows('show binary logs'))
+		{
+			for my $event ($source->query_rows("show binlog events in '$file->[0]'"))
+			{
+				$text .= join(' ', $source->port, @$event) . "\n" if ($event->[5] // '') =~ /\Q$first\E/i;
+			}
+		}
+		$text .= join(' ', $source->port, 'prepared:', _prepared($source->dbh)) . "\n";
+	}
+	return $text;
+}
+
 sub _change
 {
 	my ($self, $source, $dbh, $number) = @_;
@@ -98,7 +118,7 @@ sub _change
 	return $self->_change_log($dbh, $number) if $dice < 0.6;
 	return $self->_change_savepoints($source, $dbh, $number) if $dice < 0.75;
 	return $self->_change_xa($source, $number) if $dice < 0.95;
-	return _end_one($source, $dbh);
+	return $self->_end_one($dbh);
 }
 
 sub _change_log
@@ -152,20 +172,22 @@ sub _change_xa
 	splice(@statements, rand(@statements), 0, 'savepoint x', $self->_statements($number, 1), 'rollback to x') if rand() < 0.2;
 	my $how = rand();
 	my $left = $how >= 0.8 && $self->{left} && _prepared($dbh) < $most_left;
-	_try($dbh, "xa start $xid", @statements, "xa end $xid",
-		$how < 0.3 ? "xa commit $xid one phase" : $how < 0.35 ? "xa rollback $xid" : ("xa prepare $xid", $left ? () : rand() < 0.25 ? "xa rollback $xid" : "xa commit $xid"));
+	my $prepared = _try($dbh, "xa start $xid", @statements, "xa end $xid", $how < 0.3 ? "xa commit $xid one phase" : $how < 0.35 ? "xa rollback $xid" : ())
+	  && $how >= 0.35 && !$self->_is_held && _try($dbh, "xa prepare $xid");
+	_end($dbh, $xid) if $prepared && !$left && !$self->_is_held;
 	$dbh->disconnect;    # what is prepared stays
 	return;
 }
 
-# Collisions with others are no matter: the whole transaction is undone.
+# Collisions with others are no matter: the whole transaction is undone. True when it was not.
 sub _try
 {
 	my ($dbh, @statements) = @_;
-	return if eval { $dbh->do($_) for @statements; 1 };
+	return 1 if eval { $dbh->do($_) for @statements; 1 };
 	my $error = $@;
 	eval { $dbh->do('rollback') };
 	die $error unless $error =~ /(deadlock|duplicate|lock wait|record has changed|XAER_RMFAIL|XA_RB)/i;
+	return 0;
 }
 
 # Names of what is prepared, as XA COMMIT wants them.
@@ -181,9 +203,9 @@ sub _prepared
 # End one that was left, or is just being ended by its own session.
 sub _end_one
 {
-	my ($source, $dbh) = @_;
+	my ($self, $dbh) = @_;
 	my @xids = _prepared($dbh);
-	_end($dbh, pick(@xids)) if @xids;
+	_end($dbh, pick(@xids)) if @xids && !$self->_is_held;
 	return;
 }
 
@@ -195,18 +217,39 @@ sub _end
 	return 0;
 }
 
-# End all that are left. Nobody writes meanwhile. Returns how many there were.
+# From now on no transaction is prepared, and no prepared one ends, and none is about to.
+sub hold_xa
+{
+	my ($self, $source) = @_;
+	open(my $file, '>', "$self->{folder}/held") or die "$self->{folder}: $!\n";
+	my $quiet = 0;
+	poll_until(sub {
+		my $busy = $source->query_value(q{select count(*) from information_schema.processlist where info like 'xa %'});
+		$quiet = $busy ? 0 : $quiet + 1;
+		return $quiet == 3;
+	}, 30) or die "XA transactions go on\n";
+	return $self;
+}
+
+sub let_xa
+{
+	my ($self) = @_;
+	unlink("$self->{folder}/held");
+	return $self;
+}
+
+sub _is_held { return -e "$_[0]{folder}/held"; }
+
+# End all that are left. Nobody prepares any meanwhile.
 sub end_prepared
 {
 	my ($self, $source) = @_;
-	my $count = 0;
-	my $done = poll_until(sub {
+	poll_until(sub {
 		my @xids = _prepared($source->dbh);
-		$count += _end($source->dbh, $_) for @xids;
+		_end($source->dbh, $_) for @xids;
 		return !@xids;
-	}, 30);
-	die "prepared transactions do not end\n" unless $done;
-	return $count;
+	}, 30) or die "prepared transactions do not end\n";
+	return $self;
 }
 
 1;

@@ -77,14 +77,14 @@ sub wait_for_server
 	return $self;
 }
 
-# The first server dies when the second has all of it; the second is promoted, and becomes the first.
+# The first server dies when the second has all of it, or is stopped in order; the second is promoted, and becomes the first.
 sub fail_over
 {
-	my ($self) = @_;
+	my ($self, %option) = @_;
 	my ($old, $new) = @{ $self->{servers} };
 	$old->sql('flush tables with read lock');
 	$new->wait_for_replica($old);
-	$old->kill9;
+	$option{in_order} ? $old->stop : $old->kill9;
 	$new->promote;
 	$self->{servers} = [ $new, $old ];
 	return $self;

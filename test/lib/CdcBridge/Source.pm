@@ -285,7 +285,9 @@ sub wait_for_replica
 	  : "select master_gtid_wait('$gtids', 0.1) = 0";
 	return $self if poll_until(sub { return $self->query_value($ask); });
 	my $row = $self->dbh->selectrow_hashref($self->is_mysql ? 'show replica status' : 'show slave status') // {};
-	die "the replica does not come to $gtids\n" . join('', map { "$_: $row->{$_}\n" } grep { /Error$|State$|_Running$/ && ($row->{$_} // '') ne '' } sort keys %$row);
+	my @errors = $self->log_text =~ /^(.*\[ERROR\].*)$/mg;
+	splice(@errors, 0, -5) if @errors > 5;
+	die "the replica does not come to $gtids\n" . join("\n", @errors, '') . join('', map { "$_: $row->{$_}\n" } grep { /Error$|State$|_Running$/ && ($row->{$_} // '') ne '' } sort keys %$row);
 }
 
 # Run CODE->($dbh, $number) in COUNT forked processes, each with a connection of its own, until stop_writers.
