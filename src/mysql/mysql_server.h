@@ -131,7 +131,7 @@ typedef struct MysqlStoredCode
 	bool		is_trigger;
 	char	   *schema;			/* of the trigger's table, or the routine */
 	char	   *name;			/* the trigger's table, or the routine */
-	char	   *body;			/* NULL: the user may not see it */
+	char	   *body;			/* NULL: the user may not see it, or all together are too large */
 	size_t		len;
 } MysqlStoredCode;
 

@@ -22,8 +22,11 @@
 /* Definition of the server's own schemas is not asked for. */
 #define NOT_OF_SYSTEM "NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')"
 
+/* So much text of bodies is kept; those that do not fit count as not seen. */
+#define BODIES_MAX (32 * 1024 * 1024)
+
 static List *
-read_code(MysqlSession *session, const char *sql, bool is_trigger, List *codes)
+read_code(MysqlSession *session, const char *sql, bool is_trigger, List *codes, Size *size)
 {
 	MysqlRow	row;
 
@@ -38,8 +41,9 @@ read_code(MysqlSession *session, const char *sql, bool is_trigger, List *codes)
 		code->is_trigger = is_trigger;
 		code->schema = pnstrdup(row.values[0], row.lengths[0]);
 		code->name = pnstrdup(row.values[1], row.lengths[1]);
-		if (row.values[2] != NULL)
+		if (row.values[2] != NULL && *size + row.lengths[2] <= BODIES_MAX)
 		{
+			*size += row.lengths[2];
 			code->body = pnstrdup(row.values[2], row.lengths[2]);
 			code->len = row.lengths[2];
 		}
@@ -51,11 +55,12 @@ read_code(MysqlSession *session, const char *sql, bool is_trigger, List *codes)
 List *
 mysql_server_stored_code(MysqlSession *session)
 {
+	Size		size = 0;
 	List	   *codes = read_code(session,
 								  "SELECT event_object_schema, event_object_table, action_statement FROM information_schema.triggers "
-								  "WHERE event_object_schema " NOT_OF_SYSTEM, true, NIL);
+								  "WHERE event_object_schema " NOT_OF_SYSTEM, true, NIL, &size);
 
 	return read_code(session,
 					 "SELECT routine_schema, routine_name, routine_definition FROM information_schema.routines "
-					 "WHERE routine_schema " NOT_OF_SYSTEM, false, codes);
+					 "WHERE routine_schema " NOT_OF_SYSTEM, false, codes, &size);
 }

@@ -332,9 +332,20 @@ mentions(const char *text, uint64_t sql_mode, const char *name, bool fold)
 	return ddl_statement_mentions(text, strlen(text), sql_mode, name, fold);
 }
 
+static bool
+names(const char *text, uint64_t sql_mode, const char *name)
+{
+	return ddl_statement_names(text, strlen(text), sql_mode, name, false);
+}
+
 static void
 test_mentions(void)
 {
+	ok(names("BEGIN INSERT INTO `orders` VALUES (f('x')); END", 0, "orders"), "named");
+	ok(names("BEGIN INSERT INTO `orders` VALUES (f('x')); END", 0, "f"), "a function is named");
+	ok(!names("LOAD DATA INFILE '/tmp/f' INTO TABLE orders", 0, "f"), "a string names nothing");
+	ok(!names("SELECT \"orders\"", 0, "orders"), "nor does one in double quotes");
+	ok(names("SELECT \"orders\"", DDL_MODE_ANSI_QUOTES, "orders"), "but with ANSI quotes it is a name");
 	ok(mentions("UPDATE a, b SET a.x = 1", 0, "b", false), "plain name");
 	ok(!mentions("UPDATE a, bb SET a.x = 1", 0, "b", false), "part of a name is none");
 	ok(mentions("UPDATE a, `b``c`", 0, "b`c", false), "quoted name");
