@@ -102,8 +102,11 @@ $postgres->poll('select count(*) from t where id > 200000', '2004') or die 'a se
 print { $sessions[0] } "commit;\n";
 close($_) for @sessions;
 @streamed = $slot->peek(@with);
-my %xids = map { $_->{xid} => 1 } grep { $_->{op} eq 'stream_start' } @streamed;
-is(scalar(keys %xids), 2, 'two transactions were streamed at once');
+# one that the slot was past may be streamed too, until its end tells that, and is taken back: it does not count
+my %committed = map { $_->{xid} => 1 } grep { $_->{op} eq 'stream_commit' } @streamed;
+my ($first_commit) = grep { $streamed[$_]{op} eq 'stream_commit' } 0 .. $#streamed;
+my %begun = map { $_->{xid} => 1 } grep { $_->{op} eq 'stream_start' && $committed{ $_->{xid} } } @streamed[ 0 .. $first_commit // -1 ];
+is(scalar(keys %begun), 2, 'two transactions were streamed at once');
 is_deeply([ map { $_->{row}{id} } kept(@streamed) ], [ map { $_->{row}{id} } $slot->peek ], '... and what is left comes in the order of commits');
 is(scalar($slot->take), 4008, '... all of it');
 
