@@ -52,7 +52,7 @@ struct HeapLean
 {
 	bool		is_complete;	/* a row that the caller filled needs nothing more */
 	Bitmapset  *unique_columns; /* of unique and exclusion constraints other than the key */
-	HeapRoleSwitch sw;
+	UtilRoleSwitch sw;
 	bool		started;		/* takes part in the batch */
 	IndexScanDesc scan;			/* NULL: no look-up yet */
 	CommandId	cid;
@@ -184,7 +184,7 @@ heap_lean_begin(HeapTarget *target)
 
 	Assert(target->tier == HEAP_TIER_LEAN);
 	PushActiveSnapshot(GetLatestSnapshot());
-	heap_role_switch_begin(target, &lean->sw);
+	util_role_switch_begin(target->write_as, &lean->sw);
 	(void) start(target);
 }
 
@@ -256,7 +256,7 @@ heap_lean_end(HeapTarget *target)
 			finish(lfirst(lc));
 	}
 	finish(target);
-	heap_role_switch_end(&state->lean->sw);
+	util_role_switch_end(&state->lean->sw);
 	PopActiveSnapshot();
 	CommandCounterIncrement();
 }

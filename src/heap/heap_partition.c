@@ -129,14 +129,14 @@ heap_partition_of_slot(HeapTargetState *parent, TupleTableSlot *slot)
 	HeapPartitions *partitions = parent->partitions;
 	EState	   *estate = parent->base.estate;
 	MemoryContext old = MemoryContextSwitchTo(GetPerTupleMemoryContext(estate));
-	HeapRoleSwitch sw;
+	UtilRoleSwitch sw;
 	ResultRelInfo *info;
 	Oid			relid;
 	bool		found;
 
-	heap_role_switch_begin(&parent->base, &sw); /* a leaf that is met first has its indexes opened */
+	util_role_switch_begin(parent->base.write_as, &sw); /* a leaf that is met first has its indexes opened */
 	info = ExecFindPartition(partitions->node, parent->base.result_rel, partitions->routing, slot, estate);
-	heap_role_switch_end(&sw);
+	util_role_switch_end(&sw);
 	relid = RelationGetRelid(info->ri_RelationDesc);
 	MemoryContextSwitchTo(old);
 	if (partitions->last == NULL || partitions->last->relid != relid)

@@ -15,6 +15,7 @@
 #include "executor/executor.h"
 
 #include "heap/heap_target.h"
+#include "util/util_role.h"
 
 /* The lean tier's part of a target, see heap_lean.c. */
 typedef struct HeapLean HeapLean;
@@ -37,19 +38,6 @@ typedef struct HeapTargetState
 	HeapPartitions *partitions; /* NULL: not partitioned, or written by SQL */
 	HeapSql    *sql;			/* NULL: not used yet */
 } HeapTargetState;
-
-/* The state of a switch of roles; active is false when there is none. */
-typedef struct HeapRoleSwitch
-{
-	bool		active;
-	Oid			userid;
-	int			sec_context;
-	int			guc_level;
-} HeapRoleSwitch;
-
-/* Become the role that rows are written as, and oneself again. */
-extern void heap_role_switch_begin(const HeapTarget *target, HeapRoleSwitch *sw);
-extern void heap_role_switch_end(HeapRoleSwitch *sw);
 
 /* Would a trigger with that tgenabled fire in this session? */
 extern bool heap_trigger_fires(char tgenabled);

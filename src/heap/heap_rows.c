@@ -82,12 +82,12 @@ heap_rows_equal(HeapTarget *target, int n, const AttrNumber *attnums, const Datu
 	Tuplestorestate *store = tuplestore_begin_heap(false, false, STORE_KB);
 	Oid		   *types = palloc(sizeof(Oid) * n);
 	char	   *query = make_query(target, n, attnums, types);
-	HeapRoleSwitch sw;
+	UtilRoleSwitch sw;
 	Portal		portal;
 
 	CommandCounterIncrement();
 	PushActiveSnapshot(GetTransactionSnapshot());
-	heap_role_switch_begin(target, &sw);
+	util_role_switch_begin(target->write_as, &sw);
 	SPI_connect();
 	portal = SPI_cursor_open_with_args(NULL, query, n, types, unconstify(Datum *, values), NULL, true, 0);
 	do
@@ -98,7 +98,7 @@ heap_rows_equal(HeapTarget *target, int n, const AttrNumber *attnums, const Datu
 	} while (SPI_processed > 0);
 	SPI_cursor_close(portal);
 	SPI_finish();
-	heap_role_switch_end(&sw);
+	util_role_switch_end(&sw);
 	PopActiveSnapshot();
 	return store;
 }

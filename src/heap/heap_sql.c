@@ -241,12 +241,12 @@ register_store(const HeapSql *sql, const char *name, Tuplestorestate *store, int
 
 /* Become the role that writes, connect to SPI, and keep the planner to nested loops. */
 static int
-enter(const HeapTarget *target, HeapRoleSwitch *sw)
+enter(const HeapTarget *target, UtilRoleSwitch *sw)
 {
 	int			level;
 
 	PushActiveSnapshot(GetTransactionSnapshot());
-	heap_role_switch_begin(target, sw);
+	util_role_switch_begin(target->write_as, sw);
 	level = NewGUCNestLevel();
 	(void) set_config_option("enable_hashjoin", "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	(void) set_config_option("enable_mergejoin", "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
@@ -255,11 +255,11 @@ enter(const HeapTarget *target, HeapRoleSwitch *sw)
 }
 
 static void
-leave(HeapRoleSwitch *sw, int level)
+leave(UtilRoleSwitch *sw, int level)
 {
 	SPI_finish();
 	AtEOXact_GUC(false, level);
-	heap_role_switch_end(sw);
+	util_role_switch_end(sw);
 	PopActiveSnapshot();
 	CommandCounterIncrement();
 }
@@ -268,7 +268,7 @@ void
 heap_sql_end(HeapTarget *target, bool insert_only)
 {
 	HeapSql    *sql = sql_of(target);
-	HeapRoleSwitch sw;
+	UtilRoleSwitch sw;
 	int			level = enter(target, &sw);
 
 	if (sql->ngone > 0)
@@ -308,7 +308,7 @@ select_by_key(HeapTarget *target, const char *columns)
 
 /* Begin and end of what asks for one key. */
 static int
-enter_key(HeapTarget *target, HeapRoleSwitch *sw)
+enter_key(HeapTarget *target, UtilRoleSwitch *sw)
 {
 	heap_sql_begin(target);
 	heap_sql_gone(target);
@@ -316,7 +316,7 @@ enter_key(HeapTarget *target, HeapRoleSwitch *sw)
 }
 
 static void
-leave_key(HeapTarget *target, HeapRoleSwitch *sw, int level)
+leave_key(HeapTarget *target, UtilRoleSwitch *sw, int level)
 {
 	HeapSql    *sql = sql_of(target);
 
@@ -329,7 +329,7 @@ leave_key(HeapTarget *target, HeapRoleSwitch *sw, int level)
 bool
 heap_sql_exists(HeapTarget *target)
 {
-	HeapRoleSwitch sw;
+	UtilRoleSwitch sw;
 	int			level = enter_key(target, &sw);
 	bool		found = select_by_key(target, "");
 
@@ -342,7 +342,7 @@ heap_sql_read(HeapTarget *target)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	TupleTableSlot *stored = heap_target_stored(target);
-	HeapRoleSwitch sw;
+	UtilRoleSwitch sw;
 	int			level = enter_key(target, &sw);
 	bool		found = select_by_key(target, whole_row(target));
 
@@ -365,7 +365,7 @@ heap_sql_read(HeapTarget *target)
 bool
 heap_sql_has_rows(HeapTarget *target)
 {
-	HeapRoleSwitch sw;
+	UtilRoleSwitch sw;
 	bool		found;
 	int			level = enter(target, &sw);
 

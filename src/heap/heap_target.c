@@ -42,7 +42,6 @@
 #include "rewrite/rewriteHandler.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -53,30 +52,6 @@
 #include "heap/heap_partition.h"
 #include "heap/heap_private.h"
 #include "heap/heap_sql.h"
-
-void
-heap_role_switch_begin(const HeapTarget *target, HeapRoleSwitch *sw)
-{
-	sw->active = OidIsValid(target->write_as);
-	if (!sw->active)
-		return;
-
-	GetUserIdAndSecContext(&sw->userid, &sw->sec_context);
-	SetUserIdAndSecContext(target->write_as,
-						   sw->sec_context | SECURITY_RESTRICTED_OPERATION);
-	sw->guc_level = NewGUCNestLevel();
-}
-
-/* Not called after an error: ending the transaction restores role and settings. */
-void
-heap_role_switch_end(HeapRoleSwitch *sw)
-{
-	if (!sw->active)
-		return;
-
-	AtEOXact_GUC(false, sw->guc_level);
-	SetUserIdAndSecContext(sw->userid, sw->sec_context);
-}
 
 /* Would a trigger with that tgenabled fire in this session? */
 bool
@@ -332,7 +307,7 @@ open_checked(Relation rel, Oid write_as, bool keyless)
 	HeapTarget *target;
 	EState	   *estate;
 	MemoryContext old;
-	HeapRoleSwitch sw;
+	UtilRoleSwitch sw;
 	bool		is_partitioned = rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
 
 	old = MemoryContextSwitchTo(TopTransactionContext);
@@ -346,7 +321,7 @@ open_checked(Relation rel, Oid write_as, bool keyless)
 	target->write_as = write_as;
 
 	/* expressions and predicates of indexes are simplified when they are first looked at, by calling their functions */
-	heap_role_switch_begin(target, &sw);
+	util_role_switch_begin(target->write_as, &sw);
 	if (!keyless)
 		take_key(state, open_key_index(rel));
 
@@ -367,7 +342,7 @@ open_checked(Relation rel, Oid write_as, bool keyless)
 	target->tier = heap_lean_is_possible(target) ? HEAP_TIER_LEAN : HEAP_TIER_EXECUTOR;
 	if (is_partitioned)
 		state->partitions = heap_partition_open(state);
-	heap_role_switch_end(&sw);
+	util_role_switch_end(&sw);
 	return target;
 }
 
@@ -509,9 +484,9 @@ heap_target_set_given(HeapTarget *target, const bool *given)
 	HeapTargetState *state = (HeapTargetState *) target;
 	TupleDesc	desc = RelationGetDescr(target->rel);
 	MemoryContext old = MemoryContextSwitchTo(target->estate->es_query_cxt);
-	HeapRoleSwitch sw;
+	UtilRoleSwitch sw;
 
-	heap_role_switch_begin(target, &sw);	/* planning a default calls functions in it */
+	util_role_switch_begin(target->write_as, &sw);	/* planning a default calls functions in it */
 	target->given = palloc(sizeof(bool) * desc->natts);
 	memcpy(target->given, given, sizeof(bool) * desc->natts);
 	state->defaults = palloc0(sizeof(ExprState *) * desc->natts);
@@ -527,7 +502,7 @@ heap_target_set_given(HeapTarget *target, const bool *given)
 		if (expr != NULL)
 			state->defaults[i] = ExecInitExpr(expression_planner(expr), NULL);
 	}
-	heap_role_switch_end(&sw);
+	util_role_switch_end(&sw);
 	MemoryContextSwitchTo(old);
 }
 
@@ -659,19 +634,19 @@ heap_fill_rest(HeapTargetState *state, bool is_update)
 
 /* What goes before and after each write. */
 static void
-begin_write(HeapTarget *target, HeapRoleSwitch *sw)
+begin_write(HeapTarget *target, UtilRoleSwitch *sw)
 {
 	PushActiveSnapshot(GetTransactionSnapshot());
-	heap_role_switch_begin(target, sw);
+	util_role_switch_begin(target->write_as, sw);
 	target->estate->es_output_cid = GetCurrentCommandId(true);
 	AfterTriggerBeginQuery();
 }
 
 static void
-end_write(HeapTarget *target, HeapRoleSwitch *sw)
+end_write(HeapTarget *target, UtilRoleSwitch *sw)
 {
 	AfterTriggerEndQuery(target->estate);
-	heap_role_switch_end(sw);
+	util_role_switch_end(sw);
 	PopActiveSnapshot();
 
 	ExecClearTuple(target->found);
@@ -705,7 +680,7 @@ void
 heap_target_insert(HeapTarget *target)
 {
 	HeapTargetState *state = (HeapTargetState *) target;
-	HeapRoleSwitch sw;
+	UtilRoleSwitch sw;
 
 	if (target->tier == HEAP_TIER_SQL)
 	{
@@ -727,7 +702,7 @@ void
 heap_target_update(HeapTarget *target)
 {
 	HeapTargetState *state = (HeapTargetState *) target;
-	HeapRoleSwitch sw;
+	UtilRoleSwitch sw;
 
 	if (target->tier == HEAP_TIER_SQL)
 	{
@@ -751,7 +726,7 @@ void
 heap_target_delete(HeapTarget *target)
 {
 	HeapTargetState *state = (HeapTargetState *) target;
-	HeapRoleSwitch sw;
+	UtilRoleSwitch sw;
 
 	if (target->tier == HEAP_TIER_SQL)
 	{

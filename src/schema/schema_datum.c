@@ -32,12 +32,10 @@
 #include "common/shortest_dec.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
-#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
 #include "utils/datetime.h"
-#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
@@ -45,6 +43,7 @@
 #include "utils/varbit.h"
 
 #include "schema/schema_private.h"
+#include "util/util_role.h"
 
 #define UNIX_TO_POSTGRES_US ((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
 
@@ -821,24 +820,19 @@ cell_to_datum(SchemaColumn *column, const CdcCell *cell, bool *isnull)
  * Value of a cell, see type_map.h. A domain's constraints are checked here
  * because nothing behind us would. They are code of whoever made the domain, and
  * run as the table's owner, who may not get at anything of ours (heap_target.c).
- * After an error the end of the transaction restores the role.
  */
 Datum
 schema_cell_to_datum(SchemaColumn *column, const CdcCell *cell, bool *isnull)
 {
-	Oid userid;
-	int sec_context, guc_level;
+	UtilRoleSwitch sw;
 	Datum value;
 
 	if (likely(!OidIsValid(column->run_as)))
 		return cell_to_datum(column, cell, isnull);
 
-	GetUserIdAndSecContext(&userid, &sec_context);
-	SetUserIdAndSecContext(column->run_as, sec_context | SECURITY_RESTRICTED_OPERATION);
-	guc_level = NewGUCNestLevel();
+	util_role_switch_begin(column->run_as, &sw);
 	value = cell_to_datum(column, cell, isnull);
-	AtEOXact_GUC(false, guc_level);
-	SetUserIdAndSecContext(userid, sec_context);
+	util_role_switch_end(&sw);
 	return value;
 }
 

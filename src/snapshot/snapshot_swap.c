@@ -56,6 +56,7 @@
 #include "compat/pg_compat.h"
 #include "heap/heap_row.h"
 #include "snapshot/snapshot_private.h"
+#include "util/util_role.h"
 #include "util/util_spi.h"
 
 /* How long the swap waits for others to leave the table. */
@@ -200,18 +201,15 @@ snapshot_make_shadow(const SnapshotPrepare *p, SnapshotCandidate *c)
 	char	   *name = psprintf("cdc_resync_%u", relid);
 	char	   *shadow_name = psprintf("%s", quote_qualified_identifier(schema, name));
 	char	   *table_name = psprintf("%s", quote_qualified_identifier(schema, RelationGetRelationName(rel)));
-	Oid			me;
-	int			sec_context;
-	int			guc_level;
+	Oid			me = GetUserId();
+	UtilRoleSwitch sw;
 	Oid			shadow;
 	Relation	shadow_rel;
 
 	refuse_unfit(rel);
 
 	/* what is made belongs to the table's owner, as do the expressions in it */
-	GetUserIdAndSecContext(&me, &sec_context);
-	SetUserIdAndSecContext(rel->rd_rel->relowner, sec_context | SECURITY_RESTRICTED_OPERATION);
-	guc_level = NewGUCNestLevel();
+	util_role_switch_begin(rel->rd_rel->relowner, &sw);
 
 	shadow = make_new_heap(relid, rel->rd_rel->reltablespace, rel->rd_rel->relam,
 						   rel->rd_rel->relpersistence, RowExclusiveLock);
@@ -230,8 +228,7 @@ snapshot_make_shadow(const SnapshotPrepare *p, SnapshotCandidate *c)
 	SPI_finish();
 	make_key(rel, shadow);
 
-	AtEOXact_GUC(false, guc_level);
-	SetUserIdAndSecContext(me, sec_context);
+	util_role_switch_end(&sw);
 	catalog_shadow_depend(shadow, relid);
 	table_close(rel, NoLock);
 	c->table.target = shadow;
