@@ -26,7 +26,6 @@
 #include "catalog/pg_type.h"
 #include "commands/dbcommands.h"
 #include "fmgr.h"
-#include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "tcop/utility.h"
@@ -178,30 +177,6 @@ api_check_sides(const CatalogPipeline *def)
 				 errhint("Make one pipeline per source server.")));
 }
 
-/*
- * First part of a pattern "schema.table", without its backslashes, when it
- * names exactly one schema; NULL when it has wildcards. *valid tells whether
- * the pattern has both parts.
- */
-static char *
-pattern_schema(const char *pattern, bool *valid)
-{
-	StringInfoData buf;
-	bool		is_wild = false;
-
-	initStringInfo(&buf);
-	for (; *pattern != '\0' && *pattern != '.'; pattern++)
-	{
-		if (*pattern == '*' || *pattern == '?')
-			is_wild = true;
-		if (*pattern == '\\' && pattern[1] != '\0')
-			pattern++;
-		appendStringInfoChar(&buf, *pattern);
-	}
-	*valid = buf.len > 0 && pattern[0] == '.' && pattern[1] != '\0';
-	return *valid && !is_wild ? buf.data : NULL;
-}
-
 void
 api_check_table_pattern(const char *pattern, bool may_exclude)
 {
@@ -278,9 +253,10 @@ check_target(const CatalogPipeline *def, const char *schema)
 void
 api_check_pattern_target(const CatalogPipeline *pipeline, const char *pattern)
 {
-	bool		valid;
-	char	   *schema = pattern_schema(pattern, &valid);
+	char	   *schema;
+	char	   *table;
 
+	util_pattern_names(pattern, &schema, &table);
 	if (pipeline->target_schema != NULL)
 		check_target(pipeline, pipeline->target_schema);
 	else if (schema != NULL)

@@ -39,26 +39,8 @@ PG_FUNCTION_INFO_V1(cdc_resync_table);
 static bool
 exact_name(const char *pattern, char **schema, char **table)
 {
-	StringInfoData buf;
-
-	*schema = NULL;
-	initStringInfo(&buf);
-	for (const char *p = pattern; *p != '\0'; p++)
-	{
-		if (*p == '*' || *p == '?')
-			return false;
-		if (*p == '.' && *schema == NULL)
-		{
-			*schema = pstrdup(buf.data);
-			resetStringInfo(&buf);
-			continue;
-		}
-		if (*p == '\\' && p[1] != '\0')
-			p++;
-		appendStringInfoChar(&buf, *p);
-	}
-	*table = buf.data;
-	return *schema != NULL;
+	util_pattern_names(pattern, schema, table);
+	return *schema != NULL && *table != NULL;
 }
 
 static bool

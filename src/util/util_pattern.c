@@ -8,6 +8,8 @@
  */
 #include "postgres.h"
 
+#include "lib/stringinfo.h"
+
 #include "util/util_pattern.h"
 
 /* Length of the character at p, several bytes in UTF-8. */
@@ -97,6 +99,33 @@ util_pattern_match(const char *pattern, const char *schema, const char *name)
 	if (*dot == '\0')
 		return false;
 	return match_part(pattern, dot, schema) && match_part(dot + 1, dot + 1 + strlen(dot + 1), name);
+}
+
+/* One part of a pattern (up to end) without its backslashes; NULL when it has wildcards. */
+static char *
+part_name(const char *pattern, const char *end)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	for (; pattern < end; pattern++)
+	{
+		if (*pattern == '*' || *pattern == '?')
+			return NULL;
+		if (*pattern == '\\' && pattern + 1 < end)
+			pattern++;
+		appendStringInfoChar(&buf, *pattern);
+	}
+	return buf.data;
+}
+
+void
+util_pattern_names(const char *pattern, char **schema, char **name)
+{
+	const char *dot = dot_of(pattern);
+
+	*schema = part_name(pattern, dot);
+	*name = *dot == '.' ? part_name(dot + 1, dot + strlen(dot)) : NULL;
 }
 
 /*

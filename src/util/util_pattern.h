@@ -25,6 +25,12 @@ extern bool util_pattern_match(const char *pattern, const char *schema, const ch
  */
 extern bool util_patterns_match(List *patterns, const char *schema, const char *name, const char **excluded_by);
 
+/*
+ * The two parts of a pattern without their backslashes, palloc'd: the names that it means. Each is NULL when it has
+ * wildcards, or is not there.
+ */
+extern void util_pattern_names(const char *pattern, char **schema, char **name);
+
 /* Has it the form schema.table, with or without the '!' of patterns that leave tables out? */
 extern bool util_pattern_is_valid(const char *pattern);
 
