@@ -49,6 +49,7 @@ typedef struct CheckState
 	const MysqlServerInfo *info;
 	bool		is_mariadb;
 	List	   *variables;		/* of Variable */
+	List	   *grants;			/* lines of SHOW GRANTS, char * */
 	List	   *lines;			/* of CheckLine */
 	bool		is_replica;
 	bool		replica_unknown;	/* no privilege to ask */
@@ -582,23 +583,44 @@ grant_line_has(const char *line, const char *privilege, bool global_only)
 }
 
 static void
-check_privileges(CheckState *state)
+read_grants(CheckState *state)
 {
-	const char *account = mysql_session_account(state->session);
-	bool		has_select = false;
-	bool		has_slave = false;
-	bool		has_roles = false;
-	bool		has_client;
-	const char *status_statement;
 	MysqlRow	row;
 
 	mysql_session_query(state->session, "SHOW GRANTS");
 	while (mysql_session_fetch(state->session, &row))
+		state->grants = lappend(state->grants, pstrdup(row.values[0] ? row.values[0] : ""));
+}
+
+static bool
+has_global_privilege(const CheckState *state, const char *privilege)
+{
+	ListCell   *lc;
+
+	foreach(lc, state->grants)
 	{
-		const char *line = row.values[0] ? row.values[0] : "";
+		if (grant_line_has(lfirst(lc), privilege, true))
+			return true;
+	}
+	return false;
+}
+
+static void
+check_privileges(CheckState *state)
+{
+	const char *account = mysql_session_account(state->session);
+	bool		has_select = false;
+	bool		has_slave = has_global_privilege(state, "REPLICATION SLAVE");
+	bool		has_roles = false;
+	bool		has_client;
+	const char *status_statement;
+	ListCell   *lc;
+
+	foreach(lc, state->grants)
+	{
+		const char *line = lfirst(lc);
 
 		has_select |= grant_line_has(line, "SELECT", false);
-		has_slave |= grant_line_has(line, "REPLICATION SLAVE", true);
 		has_roles |= strncmp(line, "GRANT ", 6) == 0 && strstr(line, " ON ") == NULL;
 	}
 	status_statement = !state->is_mariadb && state->info->version >= 80200
@@ -637,15 +659,10 @@ static void
 check_xa_recover(CheckState *state)
 {
 	const char *account = mysql_session_account(state->session);
-	bool		has_privilege = false;
-	MysqlRow	row;
 
 	if (state->is_mariadb)
 		return;
-	mysql_session_query(state->session, "SHOW GRANTS");
-	while (mysql_session_fetch(state->session, &row))
-		has_privilege |= grant_line_has(row.values[0] ? row.values[0] : "", "XA_RECOVER_ADMIN", true);
-	if (has_privilege)
+	if (has_global_privilege(state, "XA_RECOVER_ADMIN"))
 		add_ok(state, "xa_recover", "The user may list prepared XA transactions.");
 	else
 		add_warning(state, "xa_recover",
@@ -659,16 +676,11 @@ check_stored_code(CheckState *state)
 {
 	const char *format = variable_value(state, "binlog_format");
 	bool		is_row = format == NULL || pg_strcasecmp(format, "ROW") == 0;
-	bool		has_privilege = false;
 	int			n = list_length(mysql_server_stored_code(state->session));
 	const char *seen;
-	MysqlRow	row;
 
-	mysql_session_query(state->session, "SHOW GRANTS");
-	while (mysql_session_fetch(state->session, &row))
-		has_privilege |= grant_line_has(row.values[0] ? row.values[0] : "", "TRIGGER", true);
 	seen = psprintf("The user sees %d triggers and stored routines%s.", n,
-					has_privilege ? "" : "; triggers are shown only to who has TRIGGER");
+					has_global_privilege(state, "TRIGGER") ? "" : "; triggers are shown only to who has TRIGGER");
 	if (n > 0 && !is_row)
 		add_warning(state, "stored_code",
 					psprintf("%s The server's binlog_format is \"%s\", so what they do may not be in its log; a statement that may have run them stops the tables that they name.", seen, format),
@@ -687,6 +699,7 @@ init_state(CheckState *state, const SourceCheck *check)
 	state->info = check->info;
 	state->is_mariadb = check->info->flavor == MYSQL_FLAVOR_MARIADB;
 	read_variables(state);
+	read_grants(state);
 }
 
 /* Everything that may give an error. */
