@@ -62,7 +62,7 @@ throw_left_out(const ApplyTable *table, const CdcChange *change, const char *why
 			 errmsg("row event of source table \"%s.%s\" is not complete", table->schema, table->name),
 			 errdetail("Generated column \"%s\" is not in the row image, and the source cannot be asked for it: %s.",
 					   table->def->columns[first_left_out(table, change)].name, why),
-			 errhint("Make the target's column GENERATED ALWAYS AS (...) STORED. " APPLY_HINT_ANEW)));
+			 errhint(APPLY_HINT_GENERATED)));
 }
 
 static void

@@ -44,9 +44,6 @@
 #define HINT_FULL \
 	"Run SET GLOBAL binlog_row_image = FULL on the source and reconnect its clients. " APPLY_HINT_ANEW
 
-#define HINT_GENERATED \
-	"Make the target's column GENERATED ALWAYS AS (...) STORED. " APPLY_HINT_ANEW
-
 void
 apply_image_throw_absent(const ApplyTable *table, int column)
 {
@@ -55,7 +52,7 @@ apply_image_throw_absent(const ApplyTable *table, int column)
 			 errmsg("row event of source table \"%s.%s\" is not complete", table->schema, table->name),
 			 errdetail("Column \"%s\" is not in the row image, and its value cannot be known.",
 					   table->def->columns[column].name),
-			 errhint("%s", table->def->columns[column].is_generated ? HINT_GENERATED : HINT_FULL)));
+			 errhint("%s", table->def->columns[column].is_generated ? APPLY_HINT_GENERATED : HINT_FULL)));
 }
 
 static void

@@ -171,6 +171,10 @@ typedef struct ApplyStop
 #define APPLY_HINT_ANEW \
 	"Use cdc_resync_table() to copy the table anew."
 
+/* About a generated column that the log does not have. */
+#define APPLY_HINT_GENERATED \
+	"Make the target's column GENERATED ALWAYS AS (...) STORED. " APPLY_HINT_ANEW
+
 /* ---- apply.c ---- */
 
 /* Open a PostgreSQL transaction if none is. */

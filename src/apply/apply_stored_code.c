@@ -18,13 +18,13 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "apply/apply_private.h"
 #include "ddl/statement.h"
 #include "mysql/mysql_server.h"
+#include "util/util_wait.h"
 
 /* What was read counts for so long: many such statements may come one after the other. */
 #define KNOWN_MS 5000
@@ -131,7 +131,7 @@ apply_tables_behind(Apply *apply, const CdcStatement *text, const DdlStatement *
 	{
 		const MysqlStoredCode *code = list_nth(runs, i);
 
-		CHECK_FOR_INTERRUPTS();
+		util_check_interrupts();
 		if (code->body == NULL)
 		{
 			*any = true;

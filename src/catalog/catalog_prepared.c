@@ -95,14 +95,11 @@ catalog_prepared_insert(const CatalogPrepared *prepared)
 
 	if (former != NULL)
 		catalog_prepared_delete(former);
-	if (cdc_position_is_known(&prepared->position))
-		cdc_position_format(&prepared->position, text);
-	else
-		nulls[Anum_prepared_transaction_position - 1] = true;
+	cdc_position_format(&prepared->position, text);
 	values[Anum_prepared_transaction_pipeline_id - 1] = Int32GetDatum(prepared->pipeline_id);
 	values[Anum_prepared_transaction_prepared_id - 1] = Int32GetDatum(prepared->prepared_id);
 	values[Anum_prepared_transaction_xid - 1] = CStringGetTextDatum(prepared->xid);
-	values[Anum_prepared_transaction_position - 1] = nulls[Anum_prepared_transaction_position - 1] ? (Datum) 0 : CStringGetTextDatum(text);
+	catalog_set_text(values, nulls, Anum_prepared_transaction_position, text[0] != '\0' ? text : NULL);
 	values[Anum_prepared_transaction_prepared_at - 1] = TimestampTzGetDatum(prepared->prepared_at);
 	nulls[Anum_prepared_transaction_prepared_at - 1] = prepared->prepared_at == 0;
 	values[Anum_prepared_transaction_source_tables - 1] = catalog_list_datum(prepared->source_tables);
