@@ -97,7 +97,7 @@ $(FUZZ_OUT)/libplain.a: $(FUZZ_OBJ)
 $(FUZZ_OUT)/%.o: %.c
 	@test -n "$(FUZZ_CC)" || { echo "make: fuzzing needs clang" >&2; exit 1; }
 	@mkdir -p $(@D)
-	$(FUZZ_CC) $(PLAIN_CFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -Isrc -Itest/fuzz -MMD -MP -c -o $@ $<
+	$(FUZZ_CC) $(PLAIN_CFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -Isrc -Itest/fuzz -Itest/unit -MMD -MP -c -o $@ $<
 
 # Objects of the tests are kept, so that a second run builds nothing.
 .SECONDARY: $(TEST_SRC:%.c=$(ASAN_OUT)/%.o) $(ASAN_OUT)/test/golden/dump_events.o $(FUZZ_NAMES:%=$(FUZZ_OUT)/test/fuzz/fuzz_%.o)

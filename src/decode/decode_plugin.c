@@ -392,24 +392,27 @@ stream_abort_cb(LogicalDecodingContext *ctx, ReorderBufferTXN *txn, XLogRecPtr a
 		close_txn(txn);
 }
 
+/* All of a transaction that was streamed did happen, or may. */
 static void
-stream_commit_cb(LogicalDecodingContext *ctx, ReorderBufferTXN *txn, XLogRecPtr commit_lsn)
+finish_streamed(LogicalDecodingContext *ctx, ReorderBufferTXN *txn, CdcRecordKind kind, XLogRecPtr lsn, TimestampTz time)
 {
 	DecodeState *state = ctx->output_plugin_private;
 
 	state->now_us = unix_us(GetCurrentTimestamp());
-	set_end(open_txn(state, txn), commit_lsn, txn->end_lsn, txn->xact_time.commit_time);
-	finish_txn(ctx, txn, CDC_RECORD_STREAM_COMMIT, commit_lsn);
+	set_end(open_txn(state, txn), lsn, txn->end_lsn, time);
+	finish_txn(ctx, txn, kind, lsn);
+}
+
+static void
+stream_commit_cb(LogicalDecodingContext *ctx, ReorderBufferTXN *txn, XLogRecPtr commit_lsn)
+{
+	finish_streamed(ctx, txn, CDC_RECORD_STREAM_COMMIT, commit_lsn, txn->xact_time.commit_time);
 }
 
 static void
 stream_prepare_cb(LogicalDecodingContext *ctx, ReorderBufferTXN *txn, XLogRecPtr prepare_lsn)
 {
-	DecodeState *state = ctx->output_plugin_private;
-
-	state->now_us = unix_us(GetCurrentTimestamp());
-	set_end(open_txn(state, txn), prepare_lsn, txn->end_lsn, txn->xact_time.prepare_time);
-	finish_txn(ctx, txn, CDC_RECORD_STREAM_PREPARE, prepare_lsn);
+	finish_streamed(ctx, txn, CDC_RECORD_STREAM_PREPARE, prepare_lsn, txn->xact_time.prepare_time);
 }
 
 /* -------------------------------------------------------------- changes */

@@ -18,21 +18,10 @@
 #include "core/utf8.h"
 #include "format/format.h"
 #include "format/json_text.h"
+#include "number_text.h"
 
 #define COLUMNS_MAX 8
 #define DEPTH_MAX 32
-
-static int
-double_text(double value, char *text)
-{
-	return snprintf(text, CDC_FORMAT_NUMBER_MAX, "%.17g", value);
-}
-
-static int
-float_text(float value, char *text)
-{
-	return snprintf(text, CDC_FORMAT_NUMBER_MAX, "%.9g", (double) value);
-}
 
 /* A text of the input, with what is no UTF-8 put right. */
 static char *

@@ -12,21 +12,10 @@
 
 #include "format/iso_time.h"
 #include "format/json_text.h"
+#include "number_text.h"
 #include "tap.h"
 
 #define LEN(array) ((uint32_t) (sizeof(array) / sizeof((array)[0])))
-
-static int
-double_text(double value, char *text)
-{
-	return snprintf(text, CDC_FORMAT_NUMBER_MAX, "%.17g", value);
-}
-
-static int
-float_text(float value, char *text)
-{
-	return snprintf(text, CDC_FORMAT_NUMBER_MAX, "%.9g", (double) value);
-}
 
 static const CdcFormatOptions usual = {
 	.server_name = "pg",
