@@ -138,9 +138,10 @@ sub _end
 {
 	my ($self, $signal) = @_;
 	my $pid = delete $self->{pid} or return $self;
+	# in an orderly stop nobody waits for locks of ours; before a kill they stay, or others would write until the signal comes
+	delete $self->{dbh} if $signal ne 'KILL';
 	kill($signal, $pid);
 	reap($pid) or kill('KILL', $pid);
-	# not before: with it go the locks that it holds, and others would write until the signal comes
 	delete $self->{dbh};
 	return $self;
 }
