@@ -329,6 +329,24 @@ CREATE TABLE cdc_bridge.verify_difference
 );
 COMMENT ON TABLE cdc_bridge.verify_difference IS 'rows that a comparison found missing, extra or different: their keys and the columns, no values; without a key a hash of the row';
 
+-- ------------------------------------------------------------------------------------------------ outgoing pipelines
+
+CREATE TABLE cdc_bridge.export_state
+(
+	pipeline_id integer NOT NULL CONSTRAINT export_state_pkey PRIMARY KEY,
+	slot_name text NOT NULL,
+	-- Of which server, and on which of its timelines: a slot of the same name elsewhere is another one.
+	system_identifier text NOT NULL,
+	timeline integer NOT NULL,
+	-- Where the slot began; up to where it may forget although the sink has less; what the sink had then; was the sink ever opened?
+	start_lsn pg_lsn NOT NULL,
+	confirmed_lsn pg_lsn NOT NULL,
+	sink_lsn pg_lsn NOT NULL,
+	is_begun boolean NOT NULL,
+	created_at timestamptz NOT NULL
+);
+COMMENT ON TABLE cdc_bridge.export_state IS 'the replication slot of each outgoing pipeline, and how far it was confirmed';
+
 -- A dump carries what was asked for, not how far it got: a restored pipeline comes up stopped and begins anew.
 SELECT pg_catalog.pg_extension_config_dump('cdc_bridge.pipeline', '');
 SELECT pg_catalog.pg_extension_config_dump('cdc_bridge.pipeline_table', '');
@@ -344,6 +362,24 @@ COMMENT ON FUNCTION cdc_bridge.mysql_validator(text[], oid) IS 'checks the optio
 
 CREATE FOREIGN DATA WRAPPER cdc_mysql NO HANDLER VALIDATOR cdc_bridge.mysql_validator;
 COMMENT ON FOREIGN DATA WRAPPER cdc_mysql IS 'MySQL and MariaDB servers as sources of cdc_bridge pipelines';
+
+CREATE FUNCTION cdc_bridge.file_validator(options text[], catalog oid)
+RETURNS void
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'cdc_file_validator';
+COMMENT ON FUNCTION cdc_bridge.file_validator(text[], oid) IS 'checks the options of cdc_file servers';
+
+CREATE FOREIGN DATA WRAPPER cdc_file NO HANDLER VALIDATOR cdc_bridge.file_validator;
+COMMENT ON FOREIGN DATA WRAPPER cdc_file IS 'directories of this machine as sinks of cdc_bridge pipelines';
+
+CREATE FUNCTION cdc_bridge.null_validator(options text[], catalog oid)
+RETURNS void
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'cdc_null_validator';
+COMMENT ON FUNCTION cdc_bridge.null_validator(text[], oid) IS 'checks the options of cdc_null servers: there are none';
+
+CREATE FOREIGN DATA WRAPPER cdc_null NO HANDLER VALIDATOR cdc_bridge.null_validator;
+COMMENT ON FOREIGN DATA WRAPPER cdc_null IS 'a sink of cdc_bridge pipelines that throws everything away, for measuring';
 
 -- --------------------------------------------------------------------------------------------------------- pipelines
 -- Not STRICT: a NULL argument means "left out". Not for PUBLIC: a pipeline opens connections to other machines and
@@ -531,6 +567,53 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.last_error_detail IS 'its det
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.last_error_hint IS 'what to do about it';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.last_error_position IS 'position in the source''s log where it happened';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.last_error_at IS 'when it happened';
+
+CREATE FUNCTION cdc_bridge.stat_export(OUT pipeline text, OUT pipeline_id integer, OUT owner regrole, OUT sink text,
+	OUT state text, OUT pid integer, OUT slot_name text, OUT decoded_lsn pg_lsn, OUT durable_lsn pg_lsn,
+	OUT confirmed_lsn pg_lsn, OUT restart_lsn pg_lsn, OUT lag_bytes bigint, OUT retained_bytes bigint,
+	OUT transactions bigint, OUT changes bigint, OUT bytes bigint, OUT flushes bigint, OUT stats_reset timestamptz,
+	OUT failures integer, OUT retry_at timestamptz, OUT started_at timestamptz, OUT last_error text,
+	OUT last_error_sqlstate text, OUT last_error_detail text, OUT last_error_hint text, OUT last_error_at timestamptz)
+RETURNS SETOF record
+LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 10
+AS 'MODULE_PATHNAME', 'cdc_stat_export';
+COMMENT ON FUNCTION cdc_bridge.stat_export() IS 'behind view pg_stat_cdc_export';
+
+CREATE VIEW @extschema@.pg_stat_cdc_export WITH (security_barrier) AS
+SELECT s.pipeline, s.pipeline_id, s.owner, s.sink, s.state, s.pid, s.slot_name, s.decoded_lsn, s.durable_lsn,
+	s.confirmed_lsn, s.restart_lsn, s.lag_bytes, s.retained_bytes, s.transactions, s.changes, s.bytes, s.flushes,
+	s.stats_reset, s.failures, s.retry_at, s.started_at, s.last_error, s.last_error_sqlstate, s.last_error_detail,
+	s.last_error_hint, s.last_error_at
+FROM cdc_bridge.stat_export() AS s;
+COMMENT ON VIEW @extschema@.pg_stat_cdc_export IS 'one row per outgoing pipeline: state, slot, positions in this server''s log, counters, last error';
+GRANT SELECT ON @extschema@.pg_stat_cdc_export TO PUBLIC;
+
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.pipeline IS 'name of the pipeline';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.pipeline_id IS 'its number, as in the name of its slot';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.owner IS 'role that made it and that its worker runs as';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.sink IS 'server that the changes go to';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.state IS 'stopped, waiting, starting, streaming, retrying or failed';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.pid IS 'process that decodes the log; NULL when none runs';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.slot_name IS 'its replication slot; NULL before the first run';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.decoded_lsn IS 'the log is decoded up to here; NULL: the worker has not run since the server started';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.durable_lsn IS 'the sink has everything that committed up to here';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.confirmed_lsn IS 'up to here the slot was told that all has arrived';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.restart_lsn IS 'from here on the slot holds the log back';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.lag_bytes IS 'how much of the log is not decoded yet';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.retained_bytes IS 'how much of the log the slot holds back';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.transactions IS 'transactions shipped since stats_reset, resp. since the server started';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.changes IS 'row changes shipped, and truncations and messages in transactions';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.bytes IS 'size of what was written for them';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.flushes IS 'how often that was made durable';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.stats_reset IS 'when the counters were last set to zero; NULL: not since the server started';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.failures IS 'errors in a row since the last healthy period';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.retry_at IS 'when the next attempt begins; NULL when none is planned';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.started_at IS 'when the worker that runs now began';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.last_error IS 'message of the last error; cleared by cdc_start_pipeline()';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.last_error_sqlstate IS 'its SQLSTATE';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.last_error_detail IS 'its detail';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.last_error_hint IS 'what to do about it';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.last_error_at IS 'when it happened';
 
 CREATE FUNCTION cdc_bridge.stat_table(OUT pipeline text, OUT source_schema text, OUT source_table text,
 	OUT target_schema text, OUT target_table text, OUT state text, OUT inserts bigint, OUT updates bigint,

@@ -57,11 +57,22 @@ extern char *api_name_arg(FunctionCallInfo fcinfo);
 /* Throws when the pipeline's owner could not make tables where they go. */
 extern void api_check_targets(const CatalogPipeline *pipeline);
 
-/* Throws for the first option that is unknown or has a bad value; options may be 0. */
-extern void api_check_options(Datum options);
+/* Throws for the first option that is unknown or has a bad value; only options (may be 0) and sink are looked at. */
+extern void api_check_options(const CatalogPipeline *pipeline);
 
-/* Throws unless the source is one server, of the right kind. */
+/* Throws unless there is a source or a sink, and it is one server. */
 extern void api_check_sides(const CatalogPipeline *pipeline);
+
+/* Throws for an outgoing pipeline: function is for those that have a source. */
+extern void api_check_incoming(const CatalogPipeline *pipeline, const char *function);
+
+/* in api_export.c */
+
+/* Throws unless the sink is a server of a kind that is one, and the pipeline's owner may use it. */
+extern void api_check_sink(const CatalogPipeline *pipeline);
+
+/* Throws when a table that an outgoing pipeline would ship now cannot be, or may not be read by its owner. */
+extern void api_check_export_tables(const CatalogPipeline *pipeline);
 
 /*
  * In api_wait.c, for procedures that wait. api_wait_begin throws inside a transaction block, for a procedure of that name;

@@ -74,22 +74,26 @@ without(Datum options, List *names)
 
 /* Old options with the changes of the new ones; 0 when none are left. */
 static Datum
-merge_options(Datum old, Datum changes)
+merge_options(const CatalogPipeline *pipeline, Datum changes)
 {
+	CatalogPipeline changed = *pipeline;
+	Datum		old = pipeline->options;
 	Datum		set;
 	List	   *taken_out;
 	ListCell   *lc;
 
+	changed.options = changes;
 	if (!JB_ROOT_IS_OBJECT(DatumGetJsonbP(changes)))
-		catalog_pipeline_options_check(changes);	/* throws */
+		catalog_pipeline_options_check(&changed);	/* throws */
 	taken_out = null_members(changes);
 	foreach(lc, taken_out)
-		catalog_pipeline_option_name_check(lfirst(lc));
-	set = without(changes, taken_out);
-	api_check_options(set);
+		(void) util_option_name_check(catalog_pipeline_option_table(pipeline), lfirst(lc));
+	set = changed.options = without(changes, taken_out);
+	api_check_options(&changed);
 	if (old != (Datum) 0)
 		set = DirectFunctionCall2(jsonb_concat, without(old, taken_out), set);
-	api_check_options(set);		/* what they come to together */
+	changed.options = set;
+	api_check_options(&changed);	/* what they come to together */
 	return JB_ROOT_COUNT(DatumGetJsonbP(set)) == 0 ? (Datum) 0 : set;
 }
 
@@ -194,19 +198,30 @@ cdc_alter_pipeline(PG_FUNCTION_ARGS)
 		pipeline->owner = owner;
 	}
 	if (source != NULL)
+	{
+		api_check_incoming(pipeline, "Argument \"source\"");
 		pipeline->source = source;
+	}
 	if (source != NULL || OidIsValid(owner))
 	{
 		api_check_sides(pipeline);
-		api_check_user_mapping(api_source_server(pipeline->source, pipeline->owner), pipeline->source, pipeline->owner);
+		if (pipeline->sink != NULL)
+		{
+			api_check_sink(pipeline);
+			api_check_export_tables(pipeline);
+		}
+		else
+			api_check_user_mapping(api_source_server(pipeline->source, pipeline->owner), pipeline->source, pipeline->owner);
 	}
+	if (target_schema != NULL)
+		api_check_incoming(pipeline, "Argument \"target_schema\"");
 	if (target_schema != NULL)
 	{
 		pipeline->target_schema = target_schema;
 		api_check_targets(pipeline);
 	}
 	if (options != (Datum) 0)
-		pipeline->options = merge_options(pipeline->options, options);
+		pipeline->options = merge_options(pipeline, options);
 
 	catalog_pipeline_update(pipeline);
 	notice_later_only(pipeline, target_schema, options);

@@ -29,6 +29,7 @@
 #include "api/api.h"
 #include "api/api_check.h"
 #include "compat/pg_compat.h"
+#include "decode/decode_reader.h"
 #include "heap/heap_row.h"
 #include "mysql/mysql_server.h"
 #include "mysql/mysql_session.h"
@@ -112,6 +113,8 @@ check_budgets(CheckPipeline *c)
 		bool		is_short;
 
 		budget_read(kind, c->pipeline->id, &budget);
+		if (budget.needed == 0)
+			continue;			/* the pipeline has no use for it */
 		is_short = budget_is_short(&budget);
 		api_check_put(c->rsinfo, budget.setting, is_short ? "error" : "ok", budget_detail(&budget),
 					  is_short ? budget_hint(&budget) : NULL);
@@ -415,6 +418,43 @@ check_patterns(CheckPipeline *c)
 	}
 }
 
+/* ---- outgoing pipelines ---- */
+
+/* Steps: each throws what is missing. */
+
+static List *
+check_sink(void *arg)
+{
+	const CheckPipeline *c = arg;
+
+	api_check_sink(c->pipeline);
+	return list_make1(make_line("sink", "ok", psprintf("The owner may use server \"%s\".", c->pipeline->sink), NULL));
+}
+
+static List *
+check_decoding(void *arg)
+{
+	decode_require_settings();
+	return list_make1(make_line("logical decoding", "ok", "The settings of this server allow it.", NULL));
+}
+
+static List *
+check_export_tables(void *arg)
+{
+	const CheckPipeline *c = arg;
+
+	api_check_export_tables(c->pipeline);
+	return list_make1(make_line("tables", "ok", "The owner may read all tables, and each change tells which row it means.", NULL));
+}
+
+static void
+check_export(CheckPipeline *c)
+{
+	put_lines(c, api_check_try("sink", check_sink, c));
+	put_lines(c, api_check_try("logical decoding", check_decoding, c));
+	put_lines(c, api_check_try("tables", check_export_tables, c));
+}
+
 Datum
 cdc_check_pipeline(PG_FUNCTION_ARGS)
 {
@@ -428,6 +468,14 @@ cdc_check_pipeline(PG_FUNCTION_ARGS)
 	api_check_owner(pipeline);
 	InitMaterializedSRF(fcinfo, 0);
 	c.pipeline = pipeline;
+	if (pipeline->sink != NULL)
+	{
+		check_state(&c);
+		check_budgets(&c);
+		if (check_owner(&c))
+			check_export(&c);
+		return (Datum) 0;
+	}
 	c.tables = catalog_table_list(pipeline->id);
 	schema_options_read(pipeline, &c.types);
 

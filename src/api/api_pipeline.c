@@ -149,7 +149,6 @@ check_name(const char *name)
 				 errdetail("A name has at most %d bytes.", NAMEDATALEN - 1)));
 }
 
-/* Exactly one side is given, and it is one that is built. */
 void
 api_check_sides(const CatalogPipeline *def)
 {
@@ -157,24 +156,34 @@ api_check_sides(const CatalogPipeline *def)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("pipeline \"%s\" cannot have both a source and a sink", def->name),
-				 errdetail("One side of every pipeline is this database. Sinks are not built yet."),
-				 errhint("Leave \"sink\" out: the pipeline brings the changes of its source into tables of this database.")));
-	if (def->sink != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("sinks are not built yet"),
-				 errdetail("This version of cdc_bridge brings changes into this database; it sends none out of it."),
-				 errhint("Give \"source\", the name of a cdc_mysql server, instead of \"sink\".")));
-	if (def->source == NULL)
+				 errdetail("One side of every pipeline is this database."),
+				 errhint("Make two: one with the source, which brings changes into tables of this database, and one with the sink, which ships the changes of these tables.")));
+	if (def->source == NULL && def->sink == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("pipeline \"%s\" has no source", def->name),
-				 errhint("Give \"source\", the name of a cdc_mysql server.")));
-	if (def->source[0] == '{')
+				 errmsg("pipeline \"%s\" has neither a source nor a sink", def->name),
+				 errhint("Give \"source\", the name of a cdc_mysql server, or \"sink\", the name of a cdc_file server.")));
+	if (def->source != NULL && def->source[0] == '{')
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("pipelines with several sources are not built yet"),
 				 errhint("Make one pipeline per source server.")));
+	if (def->sink != NULL && def->target_schema != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("pipeline \"%s\" cannot have a target schema", def->name),
+				 errdetail("It ships changes out of this database, under the names of their tables."),
+				 errhint("Leave \"target_schema\" out.")));
+}
+
+void
+api_check_incoming(const CatalogPipeline *pipeline, const char *function)
+{
+	if (pipeline->sink != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("pipeline \"%s\" ships changes out of this database", pipeline->name),
+				 errdetail("%s is for pipelines that have a source.", function)));
 }
 
 void
@@ -284,12 +293,11 @@ api_check_targets(const CatalogPipeline *def)
 }
 
 void
-api_check_options(Datum options)
+api_check_options(const CatalogPipeline *pipeline)
 {
-	CatalogPipeline pipeline = {.options = options};
-
-	catalog_pipeline_options_check(options);
-	schema_overrides_check(catalog_pipeline_option(&pipeline, "column_types"));
+	catalog_pipeline_options_check(pipeline);
+	if (pipeline->sink == NULL)
+		schema_overrides_check(catalog_pipeline_option(pipeline, "column_types"));
 }
 
 /* Values come in UTF-8 and are not converted. */
@@ -308,22 +316,28 @@ check_encoding(void)
 static int32
 create(const CatalogPipeline *def)
 {
-	Oid			server;
 	int32		id;
 
 	check_encoding();
 	check_name(def->name);
 	api_check_sides(def);
 	check_tables(def);
-	api_check_options(def->options);
+	api_check_options(def);
 	if (catalog_pipeline_by_name(def->name) != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_DUPLICATE_OBJECT),
 				 errmsg("pipeline \"%s\" already exists", def->name),
 				 errhint("To start it, call cdc_start_pipeline() with its name alone.")));
-	server = api_source_server(def->source, def->owner);
-	api_check_user_mapping(server, def->source, def->owner);
-	api_check_targets(def);
+	if (def->sink != NULL)
+	{
+		api_check_sink(def);
+		api_check_export_tables(def);
+	}
+	else
+	{
+		api_check_user_mapping(api_source_server(def->source, def->owner), def->source, def->owner);
+		api_check_targets(def);
+	}
 
 	id = catalog_pipeline_insert(def);
 	catalog_lock_pipeline(id, AccessExclusiveLock, false);
@@ -383,7 +397,7 @@ warn_of_short_budgets(const char *name, int32 id)
 		Budget		budget;
 
 		budget_read(kind, id, &budget);
-		if (budget_is_short(&budget))
+		if (budget.needed > 0 && budget_is_short(&budget))
 			ereport(WARNING,
 					(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 					 errmsg("%s may be too low for pipeline \"%s\"", budget.setting, name),

@@ -238,6 +238,7 @@ cdc_set_position(PG_FUNCTION_ARGS)
 	if (pipeline == NULL)
 		api_no_pipeline(name, NULL);
 	api_check_owner(pipeline);
+	api_check_incoming(pipeline, "cdc_set_position()");
 	if (!pipeline->enabled)
 	{
 		/* the stop may be this transaction's own, which no worker has seen */
@@ -375,6 +376,7 @@ cdc_skip_transaction(PG_FUNCTION_ARGS)
 	pipeline = api_lock_for_change(name);
 	if (pipeline == NULL)
 		api_no_pipeline(name, NULL);
+	api_check_incoming(pipeline, "cdc_skip_transaction()");
 	current = catalog_position_load(pipeline->id, true);
 	skip.pipeline_id = pipeline->id;
 	if (position == NULL && gtid == NULL)

@@ -117,10 +117,11 @@ table_arg(FunctionCallInfo fcinfo)
  * tables, as it is then. What the caller writes afterwards is taken up.
  */
 static CatalogPipeline *
-begin_change(FunctionCallInfo fcinfo)
+begin_change(FunctionCallInfo fcinfo, const char *function)
 {
 	CatalogPipeline *pipeline = api_lock_pipeline(fcinfo);
 
+	api_check_incoming(pipeline, function);
 	catalog_pipeline_ask_tables(pipeline->id);
 	return catalog_pipeline_by_id(pipeline->id);
 }
@@ -151,7 +152,7 @@ cdc_add_table(PG_FUNCTION_ARGS)
 	List	   *patterns;
 
 	PreventCommandIfReadOnly("cdc_add_table()");
-	pipeline = begin_change(fcinfo);
+	pipeline = begin_change(fcinfo, "cdc_add_table()");
 	pattern = table_arg(fcinfo);
 	api_check_table_pattern(pattern, false);
 	api_check_pattern_target(pipeline, pattern);
@@ -231,7 +232,7 @@ cdc_remove_table(PG_FUNCTION_ARGS)
 	ListCell   *lc;
 
 	PreventCommandIfReadOnly("cdc_remove_table()");
-	pipeline = begin_change(fcinfo);
+	pipeline = begin_change(fcinfo, "cdc_remove_table()");
 	pattern = table_arg(fcinfo);
 	api_check_table_pattern(pattern, true);
 
@@ -288,7 +289,7 @@ cdc_resync_table(PG_FUNCTION_ARGS)
 	ListCell   *lc;
 
 	PreventCommandIfReadOnly("cdc_resync_table()");
-	pipeline = begin_change(fcinfo);
+	pipeline = begin_change(fcinfo, "cdc_resync_table()");
 	pattern = table_arg(fcinfo);
 	api_check_table_pattern(pattern, false);
 

@@ -161,6 +161,7 @@ cdc_verify(PG_FUNCTION_ARGS)
 	if (pipeline == NULL)
 		api_no_pipeline(name, NULL);
 	check_owner(pipeline);
+	api_check_incoming(pipeline, "cdc_verify()");
 
 	/* so that it is not dropped under the request */
 	catalog_lock_pipeline(pipeline->id, ShareLock, false);

@@ -62,8 +62,8 @@ typedef struct CatalogPipeline
 	int32		id;
 	char	   *name;
 	Oid			owner;
-	char	   *source;			/* name of the SERVER */
-	char	   *sink;			/* NULL: this database */
+	char	   *source;			/* name of the SERVER; NULL: this database */
+	char	   *sink;			/* the same; exactly one of the two is NULL */
 	List	   *tables;			/* patterns, List of char * */
 	char	   *target_schema;	/* NULL: the source's schema name */
 	Datum		options;		/* jsonb; 0 when NULL */
@@ -105,12 +105,14 @@ extern void catalog_pipeline_update(const CatalogPipeline *pipeline);
 /* Give a pipeline that came from a dump what it lacks: a state row (stopped) and position tables. No-op else. */
 extern void catalog_pipeline_complete(int32 pipeline_id);
 
-/* Text of an option as given, or NULL; read it with util_option_int(&catalog_pipeline_options, name, that). */
+/* Text of an option as given, or NULL; read it with util_option_int(&catalog_pipeline_options, name, that), resp. catalog_export_int(). */
 extern char *catalog_pipeline_option(const CatalogPipeline *pipeline, const char *name);
 
-/* Check the options of a pipeline to be made; throws at the first bad one. options may be 0. */
-extern void catalog_pipeline_options_check(Datum options);
-extern void catalog_pipeline_option_name_check(const char *name);
+/* Check the options of a pipeline to be made; throws at the first bad one. Only options (may be 0) and sink are looked at. */
+extern void catalog_pipeline_options_check(const CatalogPipeline *pipeline);
+
+/* The options that a pipeline of its direction has. */
+extern const UtilOptionTable *catalog_pipeline_option_table(const CatalogPipeline *pipeline);
 
 extern void catalog_pipeline_set_enabled(int32 pipeline_id, bool enabled);	/* state becomes starting resp. stopped; enabling clears the last error */
 

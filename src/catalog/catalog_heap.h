@@ -41,10 +41,11 @@ typedef enum CatalogRelation
 	CATALOG_REL_SKIPPED_TRANSACTION,
 	CATALOG_REL_VERIFY_REQUEST,
 	CATALOG_REL_VERIFY_TABLE,
-	CATALOG_REL_VERIFY_DIFFERENCE
+	CATALOG_REL_VERIFY_DIFFERENCE,
+	CATALOG_REL_EXPORT_STATE
 } CatalogRelation;
 
-#define CATALOG_RELATIONS 15
+#define CATALOG_RELATIONS 16
 
 /* Column numbers, as in the install script. */
 enum
@@ -284,6 +285,20 @@ enum
 	Anum_verify_difference_columns,
 	Anum_verify_difference_rows,
 	Natts_verify_difference = Anum_verify_difference_rows
+};
+
+enum
+{
+	Anum_export_state_pipeline_id = 1,
+	Anum_export_state_slot_name,
+	Anum_export_state_system_identifier,
+	Anum_export_state_timeline,
+	Anum_export_state_start_lsn,
+	Anum_export_state_confirmed_lsn,
+	Anum_export_state_sink_lsn,
+	Anum_export_state_is_begun,
+	Anum_export_state_created_at,
+	Natts_export_state = Anum_export_state_created_at
 };
 
 /* Next number of a sequence in schema cdc_bridge. */

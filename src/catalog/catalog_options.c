@@ -13,6 +13,7 @@
 #include "utils/numeric.h"
 
 #include "catalog/catalog.h"
+#include "catalog/catalog_export.h"
 #include "compat/pg_compat.h"
 
 static const char *const collapse_values[] = {"auto", "off", NULL};
@@ -75,13 +76,19 @@ const UtilOptionTable catalog_pipeline_options = {
 	.count = lengthof(option_list)
 };
 
-static const UtilOption *
-find(const char *name)
+const UtilOptionTable *
+catalog_pipeline_option_table(const CatalogPipeline *pipeline)
 {
-	for (size_t i = 0; i < lengthof(option_list); i++)
+	return pipeline->sink != NULL ? &catalog_export_options : &catalog_pipeline_options;
+}
+
+static const UtilOption *
+find(const UtilOptionTable *table, const char *name)
+{
+	for (int i = 0; i < table->count; i++)
 	{
-		if (strcmp(option_list[i].name, name) == 0)
-			return &option_list[i];
+		if (strcmp(table->options[i].name, name) == 0)
+			return &table->options[i];
 	}
 	return NULL;
 }
@@ -102,10 +109,8 @@ takes_null(const UtilOption *option)
 
 /* The value of an option as text: a scalar, or an object where the option is one; NULL for everything else. */
 static char *
-value_to_text(const char *name, const JsonbValue *value)
+value_to_text(const UtilOption *option, const JsonbValue *value)
 {
-	const UtilOption *option = find(name);
-
 	if (option != NULL && option->type == UTIL_OPTION_OBJECT)
 		return value->type == jbvBinary && JsonContainerIsObject(value->val.binary.data)
 			? JsonbToCString(NULL, value->val.binary.data, value->val.binary.len) : NULL;
@@ -126,19 +131,19 @@ value_to_text(const char *name, const JsonbValue *value)
 
 /* An option's value in a jsonb object as text; NULL when it is not there. */
 static char *
-option_text(Datum options, const char *name)
+option_text(const UtilOptionTable *table, Datum options, const char *name)
 {
 	JsonbValue *value = getKeyJsonValueFromContainer(&DatumGetJsonbP(options)->root, name, strlen(name), NULL);
 
-	return value == NULL ? NULL : value_to_text(name, value);
+	return value == NULL ? NULL : value_to_text(find(table, name), value);
 }
 
 /* Options that say the opposite of each other. */
 static void
 check_together(Datum options)
 {
-	char	   *snapshot = option_text(options, "snapshot");
-	char	   *existing = option_text(options, "on_existing");
+	char	   *snapshot = option_text(&catalog_pipeline_options, options, "snapshot");
+	char	   *existing = option_text(&catalog_pipeline_options, options, "on_existing");
 
 	if (snapshot != NULL && strcmp(snapshot, "never") == 0 && existing != NULL &&
 		(strcmp(existing, "truncate") == 0 || strcmp(existing, "replace") == 0))
@@ -150,8 +155,10 @@ check_together(Datum options)
 }
 
 void
-catalog_pipeline_options_check(Datum options)
+catalog_pipeline_options_check(const CatalogPipeline *pipeline)
 {
+	const UtilOptionTable *table = catalog_pipeline_option_table(pipeline);
+	Datum		options = pipeline->options;
 	Jsonb	   *jsonb;
 	JsonbIterator *it;
 	JsonbIteratorToken token;
@@ -165,7 +172,8 @@ catalog_pipeline_options_check(Datum options)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("options must be a JSON object"),
-				 errhint("For example: options => '{\"%s\": 5000}'.", "snapshot_chunk_rows")));
+				 errhint("For example: options => '{\"%s\": 5000}'.",
+						 pipeline->sink != NULL ? "flush_max_ms" : "snapshot_chunk_rows")));
 
 	it = JsonbIteratorInit(&jsonb->root);
 	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
@@ -177,20 +185,16 @@ catalog_pipeline_options_check(Datum options)
 			continue;
 		name = pnstrdup(value.val.string.val, value.val.string.len);
 		(void) JsonbIteratorNext(&it, &value, true);
-		text = value_to_text(name, &value);
-		(void) util_option_check(&catalog_pipeline_options, name, text);
+		text = value_to_text(find(table, name), &value);
+		(void) util_option_check(table, name, text);
 	}
-	check_together(options);
-}
-
-void
-catalog_pipeline_option_name_check(const char *name)
-{
-	util_option_name_check(&catalog_pipeline_options, name);
+	if (table == &catalog_pipeline_options)
+		check_together(options);
 }
 
 char *
 catalog_pipeline_option(const CatalogPipeline *pipeline, const char *name)
 {
-	return pipeline->options == (Datum) 0 ? NULL : option_text(pipeline->options, name);
+	return pipeline->options == (Datum) 0 ? NULL
+		: option_text(catalog_pipeline_option_table(pipeline), pipeline->options, name);
 }

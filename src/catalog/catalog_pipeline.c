@@ -98,6 +98,7 @@ make_stamp(const CatalogPipeline *pipeline)
 	uint64		hash = hash_combine64(pipeline->owner, (uint64) catalog_skip_last(pipeline->id));
 
 	hash = add_text(hash, pipeline->source);
+	hash = add_text(hash, pipeline->sink);
 	hash = add_text(hash, pipeline->target_schema);
 	if (pipeline->options != (Datum) 0)
 		hash = hash_combine64(hash, hash_bytes_extended((const unsigned char *) VARDATA_ANY(DatumGetPointer(pipeline->options)),
@@ -248,7 +249,8 @@ catalog_pipeline_insert(const CatalogPipeline *pipeline)
 	table_close(rel, NoLock);
 
 	insert_state_row(id, false);
-	catalog_position_create(id);
+	if (pipeline->source != NULL)
+		catalog_position_create(id);
 	return id;
 }
 
@@ -323,9 +325,11 @@ catalog_pipeline_delete(const CatalogPipeline *pipeline)
 	catalog_delete_rows(CATALOG_REL_SNAPSHOT_CHUNK, 1, &id);
 	catalog_delete_rows(CATALOG_REL_TABLE_STATE, 1, &id);
 	catalog_delete_rows(CATALOG_REL_PIPELINE_TABLE, 1, &id);
+	catalog_delete_rows(CATALOG_REL_EXPORT_STATE, 1, &id);
 	catalog_delete_rows(CATALOG_REL_PIPELINE_STATE, 1, &id);
 	catalog_delete_rows(CATALOG_REL_PIPELINE, 1, &id);
-	catalog_position_drop(id);
+	if (pipeline->source != NULL)
+		catalog_position_drop(id);
 }
 
 /*
@@ -342,6 +346,7 @@ catalog_pipeline_set_enabled(int32 pipeline_id, bool enabled)
 	bool		nulls[Natts_pipeline_state] = {0};
 	bool		replaces[Natts_pipeline_state] = {0};
 	bool		found;
+	const CatalogPipeline *pipeline;
 
 	catalog_lock_state(pipeline_id);
 	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE_STATE, RowExclusiveLock, 1, &pipeline_id);
@@ -375,7 +380,9 @@ catalog_pipeline_set_enabled(int32 pipeline_id, bool enabled)
 		catalog_delete_rows(CATALOG_REL_TABLE_STATE, 1, &pipeline_id);
 		catalog_delete_rows(CATALOG_REL_PIPELINE_TABLE, 1, &pipeline_id);
 		insert_state_row(pipeline_id, true);
-		catalog_position_create(pipeline_id);
+		pipeline = catalog_pipeline_by_id(pipeline_id);
+		if (pipeline != NULL && pipeline->source != NULL)
+			catalog_position_create(pipeline_id);
 	}
 }
 

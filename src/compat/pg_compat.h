@@ -19,6 +19,7 @@
 #include "access/genam.h"
 #include "access/relscan.h"
 #include "access/tableam.h"
+#include "access/xlog.h"
 #include "catalog/pg_attrdef.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_extension.h"
@@ -36,6 +37,8 @@
 #include "postmaster/bgworker.h"
 #include "replication/origin.h"
 #include "replication/reorderbuffer.h"
+#include "replication/slot.h"
+#include "replication/walsender_private.h"
 #if PG_VERSION_NUM >= 180000
 #include "rewrite/rewriteHandler.h"
 #endif
@@ -382,6 +385,52 @@ cdc_expand_generated_columns(Node *node, Relation rel)
 	return expand_generated_columns_in_expr(node, rel, 1);
 #else
 	return node;
+#endif
+}
+
+/* ---- replication slots and the log (decode/) ---- */
+
+/* 17: failover slots */
+static inline void
+cdc_replication_slot_create(const char *name, ReplicationSlotPersistency persistency)
+{
+#if PG_VERSION_NUM >= 170000
+	ReplicationSlotCreate(name, true, persistency, false, false, false);
+#else
+	ReplicationSlotCreate(name, true, persistency, false);
+#endif
+}
+
+/* 18: may refuse a slot that is invalid */
+static inline void
+cdc_replication_slot_acquire(const char *name)
+{
+#if PG_VERSION_NUM >= 180000
+	ReplicationSlotAcquire(name, true, true);
+#else
+	ReplicationSlotAcquire(name, true);
+#endif
+}
+
+/* 16: reasons for giving up a slot. The caller holds the slot's spinlock. */
+static inline bool
+cdc_slot_is_invalidated(const ReplicationSlot *slot)
+{
+#if PG_VERSION_NUM >= 160000
+	return slot->data.invalidated != RS_INVAL_NONE;
+#else
+	return !XLogRecPtrIsInvalid(slot->data.invalidated_at);
+#endif
+}
+
+/* 16: what a flush of the log, or its replay on a standby, wakes; NULL: nothing does */
+static inline ConditionVariable *
+cdc_wal_flushed(void)
+{
+#if PG_VERSION_NUM >= 160000
+	return RecoveryInProgress() ? &WalSndCtl->wal_replay_cv : &WalSndCtl->wal_flush_cv;
+#else
+	return NULL;
 #endif
 }
 

@@ -6,7 +6,8 @@
  * NOTES
  *	  A running pipeline has an ingest worker, and at least one snapshot worker while
  *	  tables are copied; each has a replication origin of its own, whose state takes a
- *	  place until the origin is dropped. Its database has one manager.
+ *	  place until the origin is dropped. An outgoing one has an export worker and a
+ *	  replication slot. Its database has one manager.
  *
  *	  Places for background workers are counted by who is there: one that was asked
  *	  for and has not begun yet is not seen. So a shortage of them is told as a
@@ -29,6 +30,7 @@
 #include "utils/guc.h"
 #include "utils/tuplestore.h"
 
+#include "catalog/catalog_export.h"
 #include "compat/pg_compat.h"
 #include "pipeline/budget.h"
 #include "pipeline/shmem_slots.h"
@@ -75,6 +77,8 @@ count_origins(int32 pipeline_id)
 int
 budget_workers_of(const CatalogPipeline *pipeline)
 {
+	if (pipeline->sink != NULL)
+		return 1;
 	return 1 + util_option_int(&catalog_pipeline_options, "snapshot_workers",
 							   catalog_pipeline_option(pipeline, "snapshot_workers"));
 }
@@ -90,7 +94,7 @@ plan_origins(int32 pipeline_id)
 	{
 		const CatalogPipeline *pipeline = lfirst(lc);
 
-		if (pipeline->enabled || pipeline->id == pipeline_id)
+		if (pipeline->source != NULL && (pipeline->enabled || pipeline->id == pipeline_id))
 			count += budget_workers_of(pipeline);
 	}
 	return count;
@@ -140,10 +144,30 @@ count_pipelines(int32 pipeline_id)
 	return count;
 }
 
+/* Replication slots of others than the pipeline. */
+static int
+count_slots(int32 pipeline_id)
+{
+	char	   *ours = catalog_export_slot_name(MyDatabaseId, pipeline_id);
+	int			count = 0;
+
+	LWLockAcquire(ReplicationSlotControlLock, LW_SHARED);
+	for (int i = 0; i < max_replication_slots; i++)
+	{
+		const ReplicationSlot *slot = &ReplicationSlotCtl->replication_slots[i];
+
+		count += slot->in_use && strcmp(NameStr(slot->data.name), ours) != 0;
+	}
+	LWLockRelease(ReplicationSlotControlLock);
+	return count;
+}
+
 void
 budget_read(BudgetKind kind, int32 pipeline_id, Budget *budget)
 {
 	const char *text;
+	const CatalogPipeline *pipeline = catalog_pipeline_by_id(pipeline_id);
+	bool		exports = pipeline != NULL && pipeline->sink != NULL;
 
 	budget->planned = 0;
 	switch (kind)
@@ -152,14 +176,14 @@ budget_read(BudgetKind kind, int32 pipeline_id, Budget *budget)
 			budget->setting = "max_worker_processes";
 			budget->limit = max_worker_processes;
 			budget->used = Max(cdc_count_background_workers() - count_own_workers(pipeline_id), 0);
-			budget->needed = 1 + LEAST_WORKERS; /* with the manager */
+			budget->needed = 1 + (exports ? 1 : LEAST_WORKERS);	/* with the manager */
 			break;
 		case BUDGET_ORIGINS:
 			text = GetConfigOption(CDC_ORIGIN_LIMIT_SETTING, true, false);
 			budget->setting = CDC_ORIGIN_LIMIT_SETTING;
 			budget->limit = text != NULL ? atoi(text) : 0;
 			budget->used = count_origins(pipeline_id);
-			budget->needed = LEAST_WORKERS;
+			budget->needed = exports ? 0 : LEAST_WORKERS;
 			budget->planned = plan_origins(pipeline_id);
 			break;
 		case BUDGET_PIPELINES:
@@ -167,6 +191,12 @@ budget_read(BudgetKind kind, int32 pipeline_id, Budget *budget)
 			budget->limit = shmem_max_pipelines;
 			budget->used = count_pipelines(pipeline_id);
 			budget->needed = 1;
+			break;
+		case BUDGET_SLOTS:
+			budget->setting = "max_replication_slots";
+			budget->limit = max_replication_slots;
+			budget->used = count_slots(pipeline_id);
+			budget->needed = exports ? 1 : 0;
 			break;
 	}
 }

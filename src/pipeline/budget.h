@@ -17,17 +17,18 @@ typedef enum BudgetKind
 {
 	BUDGET_WORKERS,				/* max_worker_processes */
 	BUDGET_ORIGINS,				/* max_replication_slots, from PostgreSQL 18 on max_active_replication_origins */
-	BUDGET_PIPELINES			/* cdc_bridge.max_pipelines */
+	BUDGET_PIPELINES,			/* cdc_bridge.max_pipelines */
+	BUDGET_SLOTS				/* max_replication_slots */
 } BudgetKind;
 
-#define BUDGET_KINDS 3
+#define BUDGET_KINDS 4
 
 typedef struct Budget
 {
 	const char *setting;
 	int			limit;
 	int			used;			/* by others than this pipeline */
-	int			needed;			/* by this pipeline, running ones included */
+	int			needed;			/* by this pipeline, running ones included; 0: it has no use for it */
 	int			planned;		/* by all pipelines of this database that should run, when all copy; 0: not told */
 } Budget;
 

@@ -35,6 +35,7 @@
 #include "catalog/catalog_verify.h"
 #include "compat/pg_compat.h"
 #include "pipeline/budget.h"
+#include "pipeline/export_slot.h"
 #include "pipeline/worker.h"
 #include "util/util_wait.h"
 
@@ -300,14 +301,14 @@ start_worker(const CatalogPipeline *pipeline, int place)
 	if (!owner_can_connect(pipeline))
 		return;
 	/* further snapshot workers get along without a place when there is none */
-	if ((place == SHMEM_INGEST || place == SHMEM_SNAPSHOT) && !origins_suffice(pipeline, place))
+	if (pipeline->source != NULL && (place == SHMEM_INGEST || place == SHMEM_SNAPSHOT) && !origins_suffice(pipeline, place))
 		return;
 
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	h = palloc0(sizeof(WorkerHandle));
 	h->pipeline_id = pipeline->id;
 	h->place = place;
-	started = worker_register(MyDatabaseId, pipeline->id, pipeline->owner, place, &h->handle);
+	started = worker_register(pipeline, place, &h->handle);
 	if (started)
 		workers = lappend(workers, h);
 	else
@@ -327,6 +328,8 @@ start_worker(const CatalogPipeline *pipeline, int place)
 static int
 snapshot_workers(const CatalogPipeline *pipeline)
 {
+	if (pipeline->sink != NULL)
+		return 0;
 	return util_option_int(&catalog_pipeline_options, "snapshot_workers",
 						   catalog_pipeline_option(pipeline, "snapshot_workers"));
 }
@@ -468,6 +471,7 @@ manage(void)
 	bool		installed;
 	bool		needed = false;
 	long		nap = MANAGER_NAP_MS;
+	ExportSlotsNeed slots;
 	ShmemDatabase *slot;
 	TimestampTz now = GetCurrentTimestamp();
 
@@ -481,6 +485,10 @@ manage(void)
 	foreach(lc, pipelines)
 		needed |= look_after_pipeline(lfirst(lc), verify_wanted, now, &nap);
 	needed |= clear_dropped(pipelines, &nap);
+	slots = export_slots_look_after(pipelines);
+	needed |= slots != EXPORT_SLOTS_NOTHING;
+	if (slots == EXPORT_SLOTS_SOON)
+		nap = Min(nap, LEAVE_NAP_MS);
 
 	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
 	slot->looked = true;

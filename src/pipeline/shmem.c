@@ -490,6 +490,7 @@ shmem_pipeline_stat(int32 pipeline_id, ShmemPipelineStat *stat)
 		stat->streamed = slot->streamed;
 		if (ingest->pid != 0)
 			stat->progress = slot->progress;
+		stat->export = slot->export;
 	}
 	LWLockRelease(shmem->lock);
 	return slot != NULL;

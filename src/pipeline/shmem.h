@@ -15,6 +15,7 @@
 #define CDC_SHMEM_H
 
 #include "postgres.h"
+#include "access/xlogdefs.h"
 #include "port/atomics.h"
 #include "storage/latch.h"
 #include "utils/timestamp.h"
@@ -35,6 +36,14 @@ extern bool shmem_is_available(void);
 
 /* Called by _PG_init while shared_preload_libraries is processed. */
 extern void shmem_init(void);
+
+/* Positions in this server's log that an export worker has come to. */
+typedef struct ShmemExport
+{
+	XLogRecPtr	decoded_lsn;	/* read up to here */
+	XLogRecPtr	durable_lsn;	/* the sink has all of it */
+	XLogRecPtr	confirmed_lsn;	/* the slot may forget what lies before */
+} ShmemExport;
 
 /* Statistics of one running pipeline, as they are shown. */
 typedef struct ShmemPipelineStat
@@ -59,6 +68,7 @@ typedef struct ShmemPipelineStat
 	CdcPosition durable;
 	CdcPosition streamed;
 	ApplyProgress progress;		/* of the source transaction that is coming in */
+	ShmemExport export;
 } ShmemPipelineStat;
 
 typedef struct ShmemTableStat

@@ -42,7 +42,7 @@ typedef struct ShmemDatabase
  */
 typedef enum ShmemWorkerKind
 {
-	SHMEM_INGEST,
+	SHMEM_INGEST,				/* of an outgoing pipeline the export worker */
 	SHMEM_MAINTENANCE,			/* compares tables with their source */
 	SHMEM_SNAPSHOT
 } ShmemWorkerKind;
@@ -87,6 +87,7 @@ typedef struct ShmemPipeline
 	CdcPosition durable;
 	CdcPosition streamed;
 	ApplyProgress progress;
+	ShmemExport export;			/* of an outgoing pipeline */
 } ShmemPipeline;
 
 typedef struct Shmem

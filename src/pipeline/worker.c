@@ -73,18 +73,18 @@ worker_kind(int place)
 }
 
 bool
-worker_register(Oid database, int32 pipeline_id, Oid owner, int place,
-				BackgroundWorkerHandle **handle)
+worker_register(const CatalogPipeline *pipeline, int place, BackgroundWorkerHandle **handle)
 {
 	BackgroundWorker worker = {0};
 	ShmemWorkerKind kind = worker_kind(place);
-	WorkerOrder order = {.database = database,.pipeline_id = pipeline_id,.owner = owner,.place = place};
+	bool		exports = pipeline->sink != NULL;
+	const char *name = exports ? "export" : kind_names[kind];
+	WorkerOrder order = {.database = MyDatabaseId,.pipeline_id = pipeline->id,.owner = pipeline->owner,.place = place};
 
-	snprintf(worker.bgw_name, BGW_MAXLEN, "cdc_bridge %s worker for pipeline %d",
-			 kind_names[kind], pipeline_id);
-	snprintf(worker.bgw_type, BGW_MAXLEN, "cdc_bridge %s worker", kind_names[kind]);
+	snprintf(worker.bgw_name, BGW_MAXLEN, "cdc_bridge %s worker for pipeline %d", name, pipeline->id);
+	snprintf(worker.bgw_type, BGW_MAXLEN, "cdc_bridge %s worker", name);
 	snprintf(worker.bgw_library_name, BGW_MAXLEN, "cdc_bridge");
-	snprintf(worker.bgw_function_name, BGW_MAXLEN, "%s", kind_functions[kind]);
+	snprintf(worker.bgw_function_name, BGW_MAXLEN, "%s", exports ? "cdc_export_main" : kind_functions[kind]);
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
 	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
 	worker.bgw_restart_time = BGW_NEVER_RESTART;
@@ -328,12 +328,32 @@ note_server(const CatalogPipeline *pipeline)
 	catalog_pipeline_set_server(pipeline->id, PgStartTime, fingerprint);
 }
 
+/* The server of the pipeline's source or sink. */
+static ForeignServer *
+load_server(const CatalogPipeline *pipeline)
+{
+	const char *name = pipeline->sink != NULL ? pipeline->sink : pipeline->source;
+	ForeignServer *server = GetForeignServerByName(name, true);
+
+	if (server == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("server \"%s\" does not exist", name),
+				 errdetail("It was dropped or renamed after the pipeline was made."),
+				 pipeline->sink != NULL ? errhint("Make it anew with CREATE SERVER %s, or rename it back.", quote_identifier(name)) :
+				 errhint("Use CREATE SERVER %s FOREIGN DATA WRAPPER cdc_mysql OPTIONS (host '...', port '...'), "
+						 "or name another one with cdc_alter_pipeline() and \"source\".",
+						 quote_identifier(name))));
+	return server;
+}
+
 /* Read what the worker works on; ends the process quietly when there is nothing to do any more. */
 static void
 load_pipeline(Worker *w)
 {
 	MemoryContext old;
 	ForeignServer *server;
+	bool		exports;
 
 	catalog_lock_pipeline(w->pipeline_id, ShareLock, true);
 
@@ -351,15 +371,10 @@ load_pipeline(Worker *w)
 
 	pgstat_report_appname(psprintf("cdc_bridge %s", w->pipeline->name));
 
-	server = GetForeignServerByName(w->pipeline->source, true);
-	if (server == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("server \"%s\" does not exist", w->pipeline->source),
-				 errdetail("It was dropped or renamed after the pipeline was made."),
-				 errhint("Use CREATE SERVER %s FOREIGN DATA WRAPPER cdc_mysql OPTIONS (host '...', port '...'), "
-						 "or name another one with cdc_alter_pipeline() and \"source\".",
-						 quote_identifier(w->pipeline->source))));
+	exports = w->pipeline->sink != NULL;
+	old = MemoryContextSwitchTo(w->cxt);
+	server = w->server = load_server(w->pipeline);
+	MemoryContextSwitchTo(old);
 	if (!cdc_foreign_server_usage(server->serverid, w->owner))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
@@ -369,11 +384,12 @@ load_pipeline(Worker *w)
 						 quote_identifier(GetUserNameFromId(w->owner, false)))));
 
 	old = MemoryContextSwitchTo(w->cxt);
-	w->endpoint = mysql_endpoint_load(server->serverid, w->owner);
+	if (!exports)
+		w->endpoint = mysql_endpoint_load(server->serverid, w->owner);
 	MemoryContextSwitchTo(old);
 
-	/* the maintenance worker writes no row that could be told on */
-	if (w->kind != SHMEM_MAINTENANCE)
+	/* the maintenance worker and the export worker write no row that could be told on */
+	if (w->kind != SHMEM_MAINTENANCE && !exports)
 		set_up_origin(w);
 	if (w->kind == SHMEM_INGEST)
 		note_server(w->pipeline);

@@ -18,6 +18,7 @@
 #define CDC_WORKER_H
 
 #include "postgres.h"
+#include "foreign/foreign.h"
 #include "postmaster/bgworker.h"
 
 #include "catalog/catalog.h"
@@ -35,7 +36,8 @@ typedef struct Worker
 	ShmemPipeline *slot;
 	MemoryContext cxt;			/* lives as long as the worker */
 	CatalogPipeline *pipeline;
-	MysqlEndpoint *endpoint;
+	ForeignServer *server;		/* the source, or the sink */
+	MysqlEndpoint *endpoint;	/* of the source; NULL in an export worker */
 
 	/* where the source transaction starts that is being worked on, or NULL; asked when an error ends the worker */
 	const CdcPosition *(*transaction) (void *arg);
@@ -48,8 +50,7 @@ typedef void (*WorkerRun) (Worker *worker);
  * Ask the postmaster for a worker; false when there is no free slot (max_worker_processes).
  * The handle is palloc'd in CurrentMemoryContext.
  */
-extern bool worker_register(Oid database, int32 pipeline_id, Oid owner, int place,
-							BackgroundWorkerHandle **handle);
+extern bool worker_register(const CatalogPipeline *pipeline, int place, BackgroundWorkerHandle **handle);
 
 /* What stands at a place of a pipeline. */
 extern ShmemWorkerKind worker_kind(int place);
@@ -96,6 +97,7 @@ extern PGDLLEXPORT void cdc_manager_main(Datum arg);
 extern PGDLLEXPORT void cdc_ingest_main(Datum arg);
 extern PGDLLEXPORT void cdc_snapshot_main(Datum arg);
 extern PGDLLEXPORT void cdc_maintenance_main(Datum arg);
+extern PGDLLEXPORT void cdc_export_main(Datum arg);
 
 /* launcher.c: register the launcher; called by _PG_init. */
 extern void launcher_register(void);

@@ -14,9 +14,9 @@
 #include "compat/pg_compat.h"
 #include "util/util_wait.h"
 
-/* Wait event of a reason; registered when it is first waited for. */
-static uint32
-wait_event_of(UtilWaitEvent why)
+/* It is registered when it is first waited for. */
+uint32
+util_wait_event(UtilWaitEvent why)
 {
 	static const char *const names[] = {
 		[UTIL_WAIT_MAIN] = "CdcBridgeMain",
@@ -25,6 +25,7 @@ wait_event_of(UtilWaitEvent why)
 		[UTIL_WAIT_SNAPSHOT] = "CdcBridgeSnapshot",
 		[UTIL_WAIT_PIPELINE] = "CdcBridgePipeline",
 		[UTIL_WAIT_VERIFY] = "CdcBridgeVerify",
+		[UTIL_WAIT_WAL] = "CdcBridgeWal",
 	};
 	static uint32 events[lengthof(names)];
 
@@ -46,7 +47,7 @@ util_wait(pgsocket fd, long timeout_ms, UtilWaitEvent why)
 	if (fd != PGINVALID_SOCKET)
 		wake |= WL_SOCKET_READABLE;
 
-	rc = WaitLatchOrSocket(MyLatch, wake, fd, timeout_ms, wait_event_of(why));
+	rc = WaitLatchOrSocket(MyLatch, wake, fd, timeout_ms, util_wait_event(why));
 	if (rc & WL_LATCH_SET)
 		ResetLatch(MyLatch);
 

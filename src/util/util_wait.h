@@ -23,8 +23,12 @@ typedef enum UtilWaitEvent
 	UTIL_WAIT_SOURCE_READ,
 	UTIL_WAIT_SNAPSHOT,			/* snapshot worker: nothing to copy */
 	UTIL_WAIT_PIPELINE,			/* a SQL function waits for a worker */
-	UTIL_WAIT_VERIFY			/* maintenance worker: the stream has to pass what was read */
+	UTIL_WAIT_VERIFY,			/* maintenance worker: the stream has to pass what was read */
+	UTIL_WAIT_WAL				/* export worker: nothing to decode */
 } UtilWaitEvent;
+
+/* The wait event itself, for other ways of waiting. */
+extern uint32 util_wait_event(UtilWaitEvent why);
 
 /*
  * Wait until fd is readable, the latch is set or timeout_ms have passed (-1: no

@@ -1,0 +1,233 @@
+/*-------------------------------------------------------------------------
+ *
+ * api_export.c
+ *	  Checks of outgoing pipelines, and the function behind pg_stat_cdc_export.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/transam.h"
+#include "catalog/catalog.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_namespace.h"
+#include "commands/defrem.h"
+#include "fmgr.h"
+#include "foreign/foreign.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/pg_lsn.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
+
+#include "api/api.h"
+#include "catalog/catalog_export.h"
+#include "compat/pg_compat.h"
+#include "decode/decode_reader.h"
+#include "pipeline/shmem.h"
+#include "util/util_error.h"
+#include "util/util_pattern.h"
+
+PG_FUNCTION_INFO_V1(cdc_stat_export);
+
+#define STAT_EXPORT_COLUMNS 26
+
+void
+api_check_sink(const CatalogPipeline *pipeline)
+{
+	const char *name = pipeline->sink;
+	ForeignServer *server = GetForeignServerByName(name, true);
+	const char *wrapper;
+
+	if (server == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("server \"%s\" does not exist", name),
+				 errhint("Use CREATE SERVER %s FOREIGN DATA WRAPPER cdc_file OPTIONS (directory '/...').", quote_identifier(name))));
+	wrapper = GetForeignDataWrapper(server->fdwid)->fdwname;
+	if (catalog_sink_options(wrapper) == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("server \"%s\" is not a sink of changes", name),
+				 errdetail("Its foreign data wrapper is \"%s\".", wrapper),
+				 errhint("Use a server of foreign data wrapper cdc_file.")));
+	if (!cdc_foreign_server_usage(server->serverid, pipeline->owner))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for foreign server %s", name),
+				 errhint("Run GRANT USAGE ON FOREIGN SERVER %s TO %s.", quote_identifier(name),
+						 quote_identifier(GetUserNameFromId(pipeline->owner, false)))));
+}
+
+/* May the owner read all of it? The log holds every column. */
+static void
+check_rights(const CatalogPipeline *pipeline, Oid relid, const char *table)
+{
+	if (pg_class_aclcheck(relid, pipeline->owner, ACL_SELECT) == ACLCHECK_OK)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("permission denied for table %s", table),
+			 errdetail("The owner of pipeline \"%s\" needs SELECT on what it ships.", pipeline->name),
+			 errhint("Run GRANT SELECT ON %s TO %s.", table, quote_identifier(GetUserNameFromId(pipeline->owner, false)))));
+}
+
+/* Does a change of a row tell which row that is? */
+static void
+check_identity(const CatalogPipeline *pipeline, Relation rel, const char *table)
+{
+	char		identity = rel->rd_rel->relreplident;
+
+	/* partitions have their own */
+	if (rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE || identity == REPLICA_IDENTITY_FULL ||
+		OidIsValid(RelationGetReplicaIndex(rel)))
+		return;
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_NO_KEY),
+			 errmsg("table %s has no replica identity", table),
+			 identity == REPLICA_IDENTITY_NOTHING ? errdetail("Its replica identity is NOTHING: updates and deletes do not tell which row they mean.") :
+			 identity == REPLICA_IDENTITY_INDEX ? errdetail("The index of its replica identity is gone: updates and deletes do not tell which row they mean.") :
+			 errdetail("It has no primary key: updates and deletes do not tell which row they mean."),
+			 identity == REPLICA_IDENTITY_DEFAULT ?
+			 errhint("Add a primary key, or run ALTER TABLE %s REPLICA IDENTITY FULL.", table) :
+			 errhint("Run ALTER TABLE %s REPLICA IDENTITY FULL.", table)));
+}
+
+static void
+check_table(const CatalogPipeline *pipeline, Oid relid)
+{
+	Relation	rel = table_open(relid, AccessShareLock);
+	char	   *table = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)), RelationGetRelationName(rel));
+
+	check_rights(pipeline, relid, table);
+	check_identity(pipeline, rel, table);
+	table_close(rel, AccessShareLock);
+}
+
+void
+api_check_export_tables(const CatalogPipeline *pipeline)
+{
+	Relation	classes = table_open(RelationRelationId, AccessShareLock);
+	SysScanDesc scan = systable_beginscan(classes, InvalidOid, false, NULL, 0, NULL);
+	List	   *relids = NIL;
+	HeapTuple	tuple;
+	ListCell   *lc;
+
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
+		char	   *schema;
+
+		/* only what is logged can be decoded */
+		if ((form->relkind != RELKIND_RELATION && form->relkind != RELKIND_PARTITIONED_TABLE) ||
+			form->relpersistence != RELPERSISTENCE_PERMANENT || form->oid < FirstNormalObjectId)
+			continue;
+		schema = get_namespace_name(form->relnamespace);
+		if (schema != NULL && strcmp(schema, "cdc_bridge") != 0 && util_patterns_match(pipeline->tables, schema, NameStr(form->relname), NULL))
+			relids = lappend_oid(relids, form->oid);
+	}
+	systable_endscan(scan);
+	table_close(classes, AccessShareLock);
+
+	foreach(lc, relids)
+		check_table(pipeline, lfirst_oid(lc));
+}
+
+/* ---- the view ---- */
+
+static void
+put(Datum *values, bool *nulls, int *n, Datum value, bool isnull)
+{
+	values[*n] = value;
+	nulls[*n] = isnull;
+	(*n)++;
+}
+
+static void
+put_text(Datum *values, bool *nulls, int *n, const char *text)
+{
+	put(values, nulls, n, text == NULL ? (Datum) 0 : CStringGetTextDatum(text), text == NULL);
+}
+
+static void
+put_lsn(Datum *values, bool *nulls, int *n, XLogRecPtr lsn)
+{
+	put(values, nulls, n, LSNGetDatum(lsn), XLogRecPtrIsInvalid(lsn));
+}
+
+static void
+put_time(Datum *values, bool *nulls, int *n, TimestampTz time)
+{
+	put(values, nulls, n, TimestampTzGetDatum(time), time == 0);
+}
+
+static void
+put_row(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline)
+{
+	const CatalogExport *state = catalog_export_load(pipeline->id);
+	const CatalogError *error = &pipeline->last_error;
+	ShmemPipelineStat stat;
+	DecodeSlot	slot = {0};
+	TimeLineID	timeline;
+	XLogRecPtr	now = decode_log_end(&timeline);
+	Datum		values[STAT_EXPORT_COLUMNS];
+	bool		nulls[STAT_EXPORT_COLUMNS];
+	int			n = 0;
+
+	(void) shmem_pipeline_stat(pipeline->id, &stat);
+	if (state != NULL)
+		decode_slot_look(state->slot_name, &slot);
+
+	put_text(values, nulls, &n, pipeline->name);
+	put(values, nulls, &n, Int32GetDatum(pipeline->id), false);
+	put(values, nulls, &n, ObjectIdGetDatum(pipeline->owner), false);
+	put_text(values, nulls, &n, pipeline->sink);
+	put_text(values, nulls, &n, api_pipeline_is_waiting(pipeline) ? API_STATE_WAITING : catalog_pipeline_state_name(pipeline->state));
+	put(values, nulls, &n, Int32GetDatum(stat.ingest_pid), stat.ingest_pid == 0);
+	put_text(values, nulls, &n, state != NULL ? state->slot_name : NULL);
+	put_lsn(values, nulls, &n, stat.export.decoded_lsn);
+	put_lsn(values, nulls, &n, stat.export.durable_lsn);
+	put_lsn(values, nulls, &n, slot.confirmed_lsn);
+	put_lsn(values, nulls, &n, slot.restart_lsn);
+	put(values, nulls, &n, Int64GetDatum((int64) (now - Min(now, stat.export.decoded_lsn))), XLogRecPtrIsInvalid(stat.export.decoded_lsn));
+	put(values, nulls, &n, Int64GetDatum((int64) (now - Min(now, slot.restart_lsn))), XLogRecPtrIsInvalid(slot.restart_lsn));
+	put(values, nulls, &n, Int64GetDatum(stat.transactions), false);
+	put(values, nulls, &n, Int64GetDatum(stat.changes), false);
+	put(values, nulls, &n, Int64GetDatum(stat.bytes), false);
+	put(values, nulls, &n, Int64GetDatum(stat.flushes), false);
+	put_time(values, nulls, &n, stat.stats_reset);
+	put(values, nulls, &n, Int32GetDatum(stat.failures), false);
+	put_time(values, nulls, &n, stat.retry_at);
+	put_time(values, nulls, &n, stat.started_at);
+	put_text(values, nulls, &n, error->message);
+	put_text(values, nulls, &n, error->sqlstate);
+	put_text(values, nulls, &n, error->detail);
+	put_text(values, nulls, &n, error->hint);
+	put_time(values, nulls, &n, error->at);
+	Assert(n == STAT_EXPORT_COLUMNS);
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
+Datum
+cdc_stat_export(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ListCell   *lc;
+
+	InitMaterializedSRF(fcinfo, 0);
+	foreach(lc, catalog_pipeline_list())
+	{
+		const CatalogPipeline *pipeline = lfirst(lc);
+
+		if (pipeline->sink != NULL && api_may_see(pipeline))
+			put_row(rsinfo, pipeline);
+	}
+	return (Datum) 0;
+}

@@ -1,0 +1,90 @@
+/*-------------------------------------------------------------------------
+ *
+ * catalog_export_options.c
+ *	  Options of outgoing pipelines and of the servers that are their sinks.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "catalog/catalog_export.h"
+
+static const char *const format_values[] = {"debezium-json", "json", NULL};
+static const char *const origin_values[] = {"any", "none", NULL};
+
+static const UtilOption export_option_list[] = {
+	{.name = "format",.type = UTIL_OPTION_ENUM,.default_text = "debezium-json",.values = format_values,
+	.description = "how a change is written"},
+	{.name = "flush_max_kb",.type = UTIL_OPTION_INT,.default_text = "8192",.min = 1,.max = 1048576,.unit = "kB",
+	.description = "make what was written durable when it has this size; a transaction is never split"},
+	{.name = "flush_max_ms",.type = UTIL_OPTION_INT,.default_text = "200",.min = 0,.max = 60000,.unit = "ms",
+	.description = "make what was written durable at the latest after this time; 0: after every transaction"},
+	{.name = "messages",.type = UTIL_OPTION_BOOL,.default_text = "false",
+	.description = "ship what pg_logical_emit_message() wrote, too"},
+	{.name = "origin",.type = UTIL_OPTION_ENUM,.default_text = "any",.values = origin_values,
+	.description = "ship all changes, or only those that no replication brought here"},
+	{.name = "slot_max_mb",.type = UTIL_OPTION_INT,.default_text = "0",.min = 0,.max = INT_MAX,.unit = "MB",
+	.description = "most log that a stopped or slow pipeline may hold back; beyond it the slot is given up; 0: no limit but max_slot_wal_keep_size"},
+};
+
+const UtilOptionTable catalog_export_options = {
+	.kind = "pipeline",
+	.subject = "outgoing",
+	.options = export_option_list,
+	.count = lengthof(export_option_list)
+};
+
+static const UtilOption file_server_option_list[] = {
+	{.name = "directory",.type = UTIL_OPTION_TEXT,.superuser_only = true,
+	.description = "where the pipelines write: each into a folder of its own name"},
+	{.name = "file_max_kb",.type = UTIL_OPTION_INT,.default_text = "1048576",.min = 1,.max = INT_MAX,.unit = "kB",
+	.description = "begin another file when one has this size; a transaction is never split"},
+};
+
+const UtilOptionTable catalog_file_server_options = {
+	.kind = "server",
+	.subject = "cdc_file",
+	.options = file_server_option_list,
+	.count = lengthof(file_server_option_list)
+};
+
+const UtilOptionTable catalog_null_server_options = {
+	.kind = "server",
+	.subject = "cdc_null",
+	.options = NULL,
+	.count = 0
+};
+
+const UtilOptionTable *
+catalog_sink_options(const char *wrapper)
+{
+	static const UtilOptionTable *const tables[] = {&catalog_file_server_options, &catalog_null_server_options};
+
+	for (size_t i = 0; i < lengthof(tables); i++)
+	{
+		if (strcmp(tables[i]->subject, wrapper) == 0)
+			return tables[i];
+	}
+	return NULL;
+}
+
+int
+catalog_export_int(const CatalogPipeline *pipeline, const char *name)
+{
+	return util_option_int(&catalog_export_options, name, catalog_pipeline_option(pipeline, name));
+}
+
+bool
+catalog_export_bool(const CatalogPipeline *pipeline, const char *name)
+{
+	return util_option_bool(&catalog_export_options, name, catalog_pipeline_option(pipeline, name));
+}
+
+const char *
+catalog_export_text(const CatalogPipeline *pipeline, const char *name)
+{
+	return util_option_text(&catalog_export_options, name, catalog_pipeline_option(pipeline, name));
+}

@@ -1,0 +1,70 @@
+/*-------------------------------------------------------------------------
+ *
+ * decode_reader.h
+ *	  Logical decoding inside this process: a slot of our own, read record by
+ *	  record without SQL and without a walsender.
+ *
+ * NOTES
+ *	  Calls arrive as open (step | wait | confirm)* close, all outside of
+ *	  transactions. What is decoded comes by the function that decode_take named
+ *	  before, from within step. All may throw; after that only close may be called.
+ *
+ *	  A slot is never moved or made anew here by guess: look tells what it is.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_DECODE_READER_H
+#define CDC_DECODE_READER_H
+
+#include "postgres.h"
+#include "access/xlogdefs.h"
+#include "nodes/pg_list.h"
+
+#include "decode/decode.h"
+
+/* What there is under a slot's name. */
+typedef struct DecodeSlot
+{
+	bool		exists;
+	bool		is_ours;		/* a logical slot of this database and of our plugin */
+	bool		is_invalidated; /* the server has given up what it held */
+	int			active_pid;		/* 0: nobody reads it */
+	XLogRecPtr	confirmed_lsn;	/* up to where it was told that all has arrived */
+	XLogRecPtr	restart_lsn;	/* from where the log is kept for it */
+} DecodeSlot;
+
+extern void decode_slot_look(const char *name, DecodeSlot *slot);
+
+/* Throws what is missing in this server's settings, with what to set. */
+extern void decode_require_settings(void);
+
+/* Make the slot; returns where it begins. Waits for transactions that run now: what they do is not in it. */
+extern XLogRecPtr decode_slot_create(const char *name);
+
+/* Drop it, when it is there and nobody reads it; false when it is still there. */
+extern bool decode_slot_drop(const char *name);
+
+typedef struct DecodeReader DecodeReader;
+
+/* options: DefElems of the plugin (decode_options). The reader lives in CurrentMemoryContext. */
+extern DecodeReader *decode_reader_open(const char *slot, List *options);
+
+/* Decode the next record of the log; false when there is none for now. */
+extern bool decode_reader_step(DecodeReader *reader);
+
+/* Everything before it has been decoded; transactions that ended before it have been handed on. */
+extern XLogRecPtr decode_reader_position(const DecodeReader *reader);
+
+/* The slot may forget what lies before lsn. */
+extern void decode_reader_confirm(DecodeReader *reader, XLogRecPtr lsn);
+
+/* Wait until there is more to read, or timeout_ms have passed. Serves interrupts; ends the process when the postmaster dies. */
+extern void decode_reader_wait(DecodeReader *reader, long timeout_ms);
+
+extern void decode_reader_close(DecodeReader *reader);
+
+/* Where the durable end of the log is now, and its timeline. */
+extern XLogRecPtr decode_log_end(TimeLineID *timeline);
+
+#endif							/* CDC_DECODE_READER_H */

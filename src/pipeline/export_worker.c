@@ -1,0 +1,440 @@
+/*-------------------------------------------------------------------------
+ *
+ * export_worker.c
+ *	  One per outgoing pipeline: decodes this server's log and hands what it
+ *	  says to the sink.
+ *
+ * NOTES
+ *	  decode step -> record -> sink write, in one loop, and now and then a flush
+ *	  of the sink. The slot hears only of what a flush has made durable.
+ *
+ *	  Exactly once: the sink keeps its own position beside its data. After a
+ *	  restart the slot gives again what was not confirmed to it, and transactions
+ *	  that the sink has already are left out by their end in the log.
+ *
+ *	  Where nothing that is shipped happens the log must not be held back either.
+ *	  Then the slot is confirmed beyond the sink's position, and a row of
+ *	  cdc_bridge.export_state says so first. So at each start three positions have
+ *	  to fit: the slot never stands behind both the sink's and the row's, and the
+ *	  sink never before the one that the row remembers. Anything else means that
+ *	  somebody moved the slot, made another one of the same name, or took the sink
+ *	  back to an older state. Changes are missing then, or would come twice, and the
+ *	  pipeline stops and says which.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "foreign/foreign.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "pgstat.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+#include "catalog/catalog_export.h"
+#include "decode/decode_reader.h"
+#include "pipeline/worker.h"
+#include "sink/sink.h"
+#include "util/util_error.h"
+#include "util/util_wait.h"
+
+/* How long one wait for the log lasts: how soon a wish that this process may leave is seen. */
+#define IDLE_WAIT_MS 100
+
+/* After so many records of the log without a pause: look at clock and wishes. */
+#define LOOK_RECORDS 256
+
+/* How much of the log may be held back by a slot that nothing was shipped from. */
+#define QUIET_BYTES (1024 * 1024)
+
+typedef struct Export
+{
+	Worker	   *worker;
+	CatalogExport *state;
+	CdcSink    *sink;
+	DecodeReader *reader;
+	CdcSinkPosition durable;	/* the sink has it */
+	XLogRecPtr	handed;			/* end of the last transaction or message that the sink got */
+	bool		skipping;		/* the transaction that is coming is there already */
+	bool		told_state;
+	int			flush_max_ms;
+	uint64		flush_max_bytes;
+	TimestampTz handed_at;		/* when the first one came that is not flushed; 0: there is none */
+	uint64		flushed_bytes;	/* of sink->bytes */
+	uint64		shown_bytes;	/* the same */
+	int64		transactions;
+	int64		changes;
+	int64		flushes;
+	int64		source_time_us; /* of the last transaction that came */
+	TimestampTz idle_at;
+} Export;
+
+/* ---- what is kept in the catalog ---- */
+
+static void
+begin_transaction(void)
+{
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+}
+
+static void
+end_transaction(Export *export)
+{
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(export->worker->cxt);
+}
+
+/* Durable before anything is done that relies on it: workers commit without waiting otherwise. */
+static void
+end_durable_transaction(Export *export)
+{
+	ForceSyncCommit();
+	end_transaction(export);
+}
+
+static void
+load_state(Export *export)
+{
+	MemoryContext old;
+
+	begin_transaction();
+	old = MemoryContextSwitchTo(export->worker->cxt);
+	export->state = catalog_export_load(export->worker->pipeline_id);
+	MemoryContextSwitchTo(old);
+	end_transaction(export);
+}
+
+static void
+say_state(Export *export)
+{
+	export->worker->slot->state_wanted = false;
+	begin_transaction();
+	catalog_pipeline_set_state(export->worker->pipeline_id, CATALOG_PIPELINE_STREAMING, NULL, NULL);
+	end_transaction(export);
+	export->told_state = true;
+	pgstat_report_activity(STATE_RUNNING, psprintf("streaming pipeline %s", export->worker->pipeline->name));
+}
+
+static void
+publish(Export *export)
+{
+	ShmemPipeline *slot = export->worker->slot;
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	slot->transactions += export->transactions;
+	slot->changes += export->changes;
+	slot->bytes += (int64) (export->sink->bytes - export->shown_bytes);
+	slot->flushes += export->flushes;
+	slot->source_time_us = export->source_time_us;
+	slot->last_event_at = GetCurrentTimestamp();
+	slot->caught_up_at = export->idle_at;
+	slot->export.decoded_lsn = decode_reader_position(export->reader);
+	slot->export.durable_lsn = export->durable.lsn;
+	slot->export.confirmed_lsn = export->state->confirmed_lsn;
+	slot->workers[SHMEM_INGEST].failures = 0;
+	LWLockRelease(shmem->lock);
+	export->transactions = export->changes = export->flushes = 0;
+	export->shown_bytes = export->sink->bytes;
+}
+
+/* ---- the slot ---- */
+
+static char *
+system_identifier(void)
+{
+	return psprintf(UINT64_FORMAT, GetSystemIdentifier());
+}
+
+/* First run: nobody has seen anything of a slot that may be there from an attempt before. */
+static void
+create_slot(Export *export)
+{
+	CatalogExport state = {.pipeline_id = export->worker->pipeline_id};
+	TimeLineID	timeline;
+	DecodeSlot	slot;
+
+	state.slot_name = catalog_export_slot_name(MyDatabaseId, state.pipeline_id);
+	decode_slot_look(state.slot_name, &slot);
+	if (slot.exists && !decode_slot_drop(state.slot_name))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("replication slot \"%s\" is in use", state.slot_name),
+				 errdetail("Process %d reads it, and pipeline \"%s\" needs it for itself.", slot.active_pid,
+						   export->worker->pipeline->name),
+				 errhint("End that process; the slot's name is reserved for the pipeline.")));
+
+	pgstat_report_activity(STATE_RUNNING, psprintf("pipeline %s makes its slot, which waits for transactions that run now",
+												   export->worker->pipeline->name));
+	state.start_lsn = state.confirmed_lsn = state.sink_lsn = decode_slot_create(state.slot_name);
+	(void) decode_log_end(&timeline);
+	state.timeline = timeline;
+	state.system_identifier = system_identifier();
+	state.created_at = GetCurrentTimestamp();
+	begin_transaction();
+	catalog_export_insert(&state);
+	end_durable_transaction(export);
+	ereport(LOG,
+			(errmsg("pipeline \"%s\" ships what commits after %X/%X", export->worker->pipeline->name,
+					LSN_FORMAT_ARGS(state.start_lsn)),
+			 errdetail("Its replication slot is \"%s\".", state.slot_name)));
+	load_state(export);
+}
+
+static _Noreturn void
+throw_lost(const Export *export, const char *detail)
+{
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_POSITION_LOST),
+			 errmsg("the replication slot of pipeline \"%s\" is lost", export->worker->pipeline->name),
+			 errdetail_internal("%s", detail),
+			 errhint("What was committed since then is not in the sink. Drop the pipeline and make it anew, and begin with an empty sink or another name.")));
+}
+
+/* Does what is there under the slot's name still hold what the sink has not got? */
+static void
+check_slot(const Export *export)
+{
+	const CatalogExport *state = export->state;
+	DecodeSlot	slot;
+
+	if (strcmp(state->system_identifier, system_identifier()) != 0)
+		throw_lost(export, psprintf("It belongs to the server with system identifier %s, and this one has %s.",
+									state->system_identifier, system_identifier()));
+	decode_slot_look(state->slot_name, &slot);
+	if (!slot.exists)
+		throw_lost(export, psprintf("There is no slot \"%s\" any more; the sink has everything up to %X/%X.",
+									state->slot_name, LSN_FORMAT_ARGS(export->durable.lsn)));
+	if (!slot.is_ours)
+		throw_lost(export, psprintf("Slot \"%s\" is of another kind, plugin or database than the one that the pipeline made.", state->slot_name));
+	if (slot.is_invalidated || XLogRecPtrIsInvalid(slot.restart_lsn))
+		throw_lost(export, psprintf("The server has given up slot \"%s\", as the log that it held back became too long or too old; "
+									"the sink has everything up to %X/%X.", state->slot_name, LSN_FORMAT_ARGS(export->durable.lsn)));
+	if (slot.confirmed_lsn > Max(export->durable.lsn, state->confirmed_lsn))
+		throw_lost(export, psprintf("Slot \"%s\" stands at %X/%X, and the pipeline has only come to %X/%X: it was moved on, or made anew.",
+									state->slot_name, LSN_FORMAT_ARGS(slot.confirmed_lsn),
+									LSN_FORMAT_ARGS(Max(export->durable.lsn, state->confirmed_lsn))));
+}
+
+/* ---- the sink ---- */
+
+static void
+open_sink(Export *export)
+{
+	Worker	   *worker = export->worker;
+	const CatalogExport *state = export->state;
+	const CatalogPipeline *pipeline = worker->pipeline;
+	CdcSinkTarget *target = palloc0(sizeof(CdcSinkTarget));
+	const char *wrapper;
+	bool		found;
+
+	target->pipeline = pipeline;
+	target->server_name = worker->server->servername;
+	target->options = worker->server->options;
+	target->start.lsn = state->confirmed_lsn;
+	snprintf(target->start.system_identifier, sizeof(target->start.system_identifier), "%s", state->system_identifier);
+	snprintf(target->start.slot, sizeof(target->start.slot), "%s", state->slot_name);
+
+	begin_transaction();
+	wrapper = MemoryContextStrdup(worker->cxt, GetForeignDataWrapper(worker->server->fdwid)->fdwname);
+	MemoryContextSwitchTo(worker->cxt);
+	export->sink = cdc_sink_open(wrapper, target, &found, &export->durable);
+	end_transaction(export);
+
+	if (!found && state->is_begun)
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_POSITION_LOST),
+				 errmsg("the sink of pipeline \"%s\" is empty", pipeline->name),
+				 errdetail("It had everything up to %X/%X at least.", LSN_FORMAT_ARGS(state->sink_lsn)),
+				 errhint("Put back what was there; of files, the newest has to stay where it is. Or drop the pipeline and make it anew.")));
+	if (strcmp(export->durable.slot, state->slot_name) != 0 ||
+		strcmp(export->durable.system_identifier, state->system_identifier) != 0)
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_POSITION_LOST),
+				 errmsg("the sink of pipeline \"%s\" holds what another pipeline has written", pipeline->name),
+				 errdetail("That came by slot \"%s\" of the server with system identifier %s.", export->durable.slot,
+						   export->durable.system_identifier),
+				 errhint("Take away what is there, or give this pipeline another name or another sink.")));
+	if (export->durable.lsn < state->sink_lsn)
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_POSITION_LOST),
+				 errmsg("the sink of pipeline \"%s\" is older than it was", pipeline->name),
+				 errdetail("It has everything up to %X/%X, and had it up to %X/%X.", LSN_FORMAT_ARGS(export->durable.lsn),
+						   LSN_FORMAT_ARGS(state->sink_lsn)),
+				 errhint("Put back what was there. Or drop the pipeline and make it anew.")));
+	export->handed = export->durable.lsn;
+}
+
+/* DecodeEmit */
+static void
+receive(void *arg, const CdcRecord *record)
+{
+	Export	   *export = arg;
+
+	/* one transaction may take long */
+	util_check_interrupts();
+	switch (record->kind)
+	{
+		case CDC_RECORD_BEGIN:
+			export->skipping = record->txn->end_lsn <= export->durable.lsn;
+			if (!export->skipping)
+				cdc_sink_begin(export->sink, record);
+			return;
+		case CDC_RECORD_COMMIT:
+			if (export->skipping)
+				return;
+			cdc_sink_commit(export->sink, record);
+			export->handed = record->txn->end_lsn;
+			export->transactions++;
+			export->source_time_us = record->txn->time_us;
+			break;
+		case CDC_RECORD_MESSAGE:
+			if (record->txn == NULL)
+			{
+				if (record->lsn <= export->durable.lsn)
+					return;
+				cdc_sink_write(export->sink, record);
+				export->handed = record->lsn;
+				break;
+			}
+			/* fall through */
+		default:
+			if (export->skipping)
+				return;
+			cdc_sink_write(export->sink, record);
+			export->changes++;
+			return;
+	}
+	if (export->handed_at == 0)
+		export->handed_at = GetCurrentTimestamp();
+}
+
+static void
+flush(Export *export)
+{
+	CdcSinkPosition position = export->durable;
+
+	if (export->handed_at == 0)
+		return;
+	position.lsn = export->handed;
+	cdc_sink_flush(export->sink, &position);
+	export->durable = position;
+	export->handed_at = 0;
+	export->flushed_bytes = export->sink->bytes;
+	export->flushes++;
+	if (export->sink->keeps_position)
+		decode_reader_confirm(export->reader, position.lsn);
+}
+
+static bool
+flush_is_due(const Export *export)
+{
+	return export->handed_at != 0 &&
+		(export->sink->bytes - export->flushed_bytes >= export->flush_max_bytes ||
+		 TimestampDifferenceExceeds(export->handed_at, GetCurrentTimestamp(), export->flush_max_ms));
+}
+
+/* With everything flushed: let the slot forget what was read and is not shipped, or what a sink without a position has got. */
+static void
+confirm_quiet(Export *export)
+{
+	XLogRecPtr	read = decode_reader_position(export->reader);
+	XLogRecPtr	known = export->state->confirmed_lsn;
+	TimeLineID	timeline;
+
+	if (export->sink->keeps_position)
+		known = Max(known, export->durable.lsn);
+	if (export->handed_at != 0 || read < known + QUIET_BYTES)
+		return;
+	(void) decode_log_end(&timeline);
+	begin_transaction();
+	catalog_export_confirm(export->worker->pipeline_id, read, export->durable.lsn, timeline);
+	end_durable_transaction(export);
+	export->state->confirmed_lsn = read;
+	export->state->sink_lsn = export->durable.lsn;
+	decode_reader_confirm(export->reader, read);
+}
+
+/* ---- the loop ---- */
+
+static DefElem *
+plugin_option(const char *name, const char *value)
+{
+	return makeDefElem(pstrdup(name), (Node *) makeString(pstrdup(value)), -1);
+}
+
+static List *
+plugin_options(const CatalogPipeline *pipeline)
+{
+	StringInfoData tables;
+	ListCell   *lc;
+
+	initStringInfo(&tables);
+	foreach(lc, pipeline->tables)
+		appendStringInfo(&tables, "%s%s", tables.len > 0 ? "," : "", (const char *) lfirst(lc));
+	return list_make3(plugin_option("tables", tables.data),
+					  plugin_option("origin", catalog_export_text(pipeline, "origin")),
+					  plugin_option("messages", catalog_export_bool(pipeline, "messages") ? "true" : "false"));
+}
+
+static void
+follow(Export *export)
+{
+	for (;;)
+	{
+		bool		more = true;
+
+		worker_check_interrupts();
+		for (int i = 0; i < LOOK_RECORDS && more && !flush_is_due(export); i++)
+			more = decode_reader_step(export->reader);
+		if (!more || flush_is_due(export))
+			flush(export);
+		confirm_quiet(export);
+		if (!export->told_state || export->worker->slot->state_wanted)
+			say_state(export);
+		if (!more)
+			export->idle_at = GetCurrentTimestamp();
+		publish(export);
+		if (!more)
+			decode_reader_wait(export->reader, IDLE_WAIT_MS);
+	}
+}
+
+static void
+run(Worker *worker)
+{
+	Export	   *export = palloc0(sizeof(Export));
+
+	export->worker = worker;
+	export->flush_max_ms = catalog_export_int(worker->pipeline, "flush_max_ms");
+	export->flush_max_bytes = (uint64) catalog_export_int(worker->pipeline, "flush_max_kb") * 1024;
+
+	load_state(export);
+	if (export->state == NULL)
+		create_slot(export);
+	open_sink(export);
+	check_slot(export);
+	if (!export->state->is_begun)
+	{
+		begin_transaction();
+		catalog_export_set_begun(worker->pipeline_id);
+		end_durable_transaction(export);
+		export->state->is_begun = true;
+	}
+	decode_take(receive, export);
+	export->reader = decode_reader_open(export->state->slot_name, plugin_options(worker->pipeline));
+	follow(export);
+}
+
+void
+cdc_export_main(Datum arg)
+{
+	worker_main(SHMEM_INGEST, run);
+}

@@ -1,0 +1,136 @@
+/*-------------------------------------------------------------------------
+ *
+ * sink.h
+ *	  Interface of a sink of changes.
+ *
+ * NOTES
+ *	  Calls arrive as
+ *
+ *		open ((begin write* commit) | write | flush)* close
+ *
+ *	  where a write outside a transaction is a MESSAGE that is not transactional.
+ *	  Transactions come whole and in the order of their commits; a record lives
+ *	  until the call returns. A sink is used by one worker process only. All
+ *	  callbacks are required, all but close may throw; after that only close is
+ *	  called. Memory of the sink belongs to the context that was current when it
+ *	  was opened.
+ *
+ *	  Exactly once: a sink keeps the position of what it holds beside it, so that
+ *	  one cannot be there without the other, and open says which position that is.
+ *	  What comes again after a restart is left out by who calls (transactions that
+ *	  end at or before the position). Nothing counts as arrived before flush has
+ *	  said so.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_SINK_H
+#define CDC_SINK_H
+
+#include "postgres.h"
+#include "access/xlogdefs.h"
+#include "nodes/pg_list.h"
+
+#include "catalog/catalog_export.h"
+#include "core/outgoing.h"
+#include "format/format.h"
+
+/* Longest text of a system identifier, with its NUL. */
+#define CDC_SYSTEM_IDENTIFIER_MAX 24
+
+/* Up to where a sink has everything. */
+typedef struct CdcSinkPosition
+{
+	char		system_identifier[CDC_SYSTEM_IDENTIFIER_MAX];	/* of the server that the positions belong to */
+	char		slot[NAMEDATALEN];	/* and the slot that they were decoded from */
+	XLogRecPtr	lsn;			/* transactions that end at or before it */
+} CdcSinkPosition;
+
+/* What a sink is opened with; lives as long as the sink. */
+typedef struct CdcSinkTarget
+{
+	const CatalogPipeline *pipeline;
+	const char *server_name;
+	List	   *options;		/* of the SERVER, DefElem */
+	CdcSinkPosition start;		/* what a sink that holds nothing yet begins with */
+} CdcSinkTarget;
+
+typedef struct CdcSink CdcSink;
+
+typedef struct CdcSinkOps
+{
+	const char *wrapper;		/* foreign data wrapper of its servers */
+
+	/* Get ready to write, with what was not flushed removed, and say what is there: found false means that it holds nothing. */
+	CdcSink    *(*open) (const CdcSinkTarget *target, bool *found, CdcSinkPosition *position);
+
+	void		(*begin) (CdcSink *sink, const CdcRecord *begin);
+	void		(*write) (CdcSink *sink, const CdcRecord *record);
+	void		(*commit) (CdcSink *sink, const CdcRecord *commit);
+
+	/* Between transactions: make all that was committed durable, together with that position. */
+	void		(*flush) (CdcSink *sink, const CdcSinkPosition *position);
+
+	void		(*close) (CdcSink *sink);
+} CdcSinkOps;
+
+struct CdcSink
+{
+	const CdcSinkOps *ops;
+	bool		keeps_position; /* what flush was told is there after a restart */
+	bool		in_transaction;
+	uint64		bytes;			/* written since it was opened; for who decides when to flush */
+};
+
+extern CdcSink *cdc_sink_open(const char *wrapper, const CdcSinkTarget *target, bool *found, CdcSinkPosition *position);
+
+static inline void
+cdc_sink_begin(CdcSink *sink, const CdcRecord *record)
+{
+	Assert(!sink->in_transaction);
+	sink->in_transaction = true;
+	sink->ops->begin(sink, record);
+}
+
+static inline void
+cdc_sink_write(CdcSink *sink, const CdcRecord *record)
+{
+	Assert(sink->in_transaction || record->txn == NULL);
+	sink->ops->write(sink, record);
+}
+
+static inline void
+cdc_sink_commit(CdcSink *sink, const CdcRecord *record)
+{
+	Assert(sink->in_transaction);
+	sink->ops->commit(sink, record);
+	sink->in_transaction = false;
+}
+
+static inline void
+cdc_sink_flush(CdcSink *sink, const CdcSinkPosition *position)
+{
+	Assert(!sink->in_transaction);
+	sink->ops->flush(sink, position);
+}
+
+static inline void
+cdc_sink_close(CdcSink *sink)
+{
+	sink->ops->close(sink);
+}
+
+/* For the sinks that write documents: the format that the pipeline's options ask for, in CurrentMemoryContext. */
+extern CdcFormat *sink_format(const CatalogPipeline *pipeline);
+
+/* Append a record's document in it; throws when that cannot be done. */
+extern void sink_add_document(CdcFormat *format, const CdcRecord *record, CdcBuf *out);
+
+/* Value of an option of the SERVER, or NULL. */
+extern const char *sink_option(const CdcSinkTarget *target, const char *name);
+
+/* in the file of each sink */
+extern const CdcSinkOps sink_file_ops;
+extern const CdcSinkOps sink_null_ops;
+
+#endif							/* CDC_SINK_H */

@@ -1,0 +1,527 @@
+/*-------------------------------------------------------------------------
+ *
+ * sink_file.c
+ *	  Servers of cdc_file: lines of JSON in files of a directory, rotated.
+ *
+ * NOTES
+ *	  A pipeline writes into a folder of its own name, one file after the other:
+ *	  changes-000000000001.jsonl, ... Each change is one line. What was flushed
+ *	  ends in an end record, a line of its own that tells the position:
+ *
+ *		{"cdc_bridge":{"end":"0/16B3748","system":"7341...","slot":"cdc_5_1","from":0,"at":5231,"crc32c":"1a2b3c4d"}}
+ *
+ *	  "at" is the line's own offset in the file, "from" the one behind the end
+ *	  record before it, and crc32c the checksum of the bytes between them and of
+ *	  the record up to its own checksum. So what a crash left behind of a piece,
+ *	  whichever of its blocks reached the disk, is told from one that was flushed:
+ *	  open looks for the last end record that holds and cuts off what follows.
+ *	  Who reads the files may believe what an end record stands behind.
+ *
+ *	  A file ends in an end record; the next one begins after it, when it has
+ *	  become large enough. An empty first piece, written when a pipeline begins, says
+ *	  where it began. Older files may be taken away, the newest may not: it has the
+ *	  position.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/file_perm.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "port/pg_crc32c.h"
+#include "storage/fd.h"
+#include "utils/builtins.h"
+
+#include "compat/pg_compat.h"
+#include "sink/sink.h"
+#include "util/util_arena.h"
+#include "util/util_error.h"
+
+#define FILE_PREFIX "changes-"
+#define FILE_SUFFIX ".jsonl"
+#define END_PREFIX "{\"cdc_bridge\":{\"end\":\""
+
+/* Longer than any end record. */
+#define END_MAX 512
+
+/* What is collected before it goes to the file, and how much is read at a time. */
+#define WRITE_SIZE (256 * 1024)
+#define READ_SIZE (256 * 1024)
+
+typedef struct FileSink
+{
+	CdcSink		base;
+	char	   *folder;
+	uint64		max_bytes;
+	CdcFormat  *format;
+
+	File		file;			/* VFD; 0: none */
+	uint64		number;
+	char	   *path;
+	uint64		size;			/* bytes written to it, without those in "out" */
+	uint64		from;			/* behind the last end record */
+	pg_crc32c	crc;			/* of what stands behind it */
+	bool		dirty;			/* something does */
+	CdcBuf		out;
+} FileSink;
+
+/* ---- names ---- */
+
+static char *
+file_path(const FileSink *sink, uint64 number)
+{
+	return psprintf("%s/" FILE_PREFIX "%012llu" FILE_SUFFIX, sink->folder, (unsigned long long) number);
+}
+
+/* The number in a file's name; 0 when it is none of ours. */
+static uint64
+file_number(const char *name)
+{
+	unsigned long long number = 0;
+	int			end = 0;
+
+	if (sscanf(name, FILE_PREFIX "%20llu%n", &number, &end) != 1 || strcmp(name + end, FILE_SUFFIX) != 0)
+		return 0;
+	return number;
+}
+
+/* A pipeline's name as the name of a folder: what is not a letter, a digit, '-', '_' or a later '.' becomes %xx. */
+static char *
+folder_name(const char *pipeline)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	for (const char *p = pipeline; *p != '\0'; p++)
+	{
+		bool		is_plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') ||
+			*p == '-' || *p == '_' || (*p == '.' && p != pipeline);
+
+		if (is_plain)
+			appendStringInfoChar(&buf, *p);
+		else
+			appendStringInfo(&buf, "%%%02x", (unsigned char) *p);
+	}
+	return buf.data;
+}
+
+/* ---- the file system ---- */
+
+static _Noreturn void
+throw_file(const char *what, const char *path)
+{
+	int			save = errno;
+
+	errno = save;
+	ereport(ERROR,
+			(errcode_for_file_access(),
+			 errmsg("could not %s \"%s\": %m", what, path)));
+}
+
+/* Opens, or makes, a file of the sink. */
+static File
+open_file(const char *path, int flags)
+{
+	File		file = PathNameOpenFile(path, flags | PG_BINARY);
+
+	if (file < 0 && !(errno == ENOENT && (flags & O_CREAT) == 0))
+		throw_file("open file", path);
+	return file;
+}
+
+static void
+make_folder(const FileSink *sink, const char *directory)
+{
+	struct stat st;
+
+	if (stat(directory, &st) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not use directory \"%s\": %m", directory),
+				 errhint("Make it, and let the operating system's user of this server write there.")));
+	if (!S_ISDIR(st.st_mode))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a directory", directory),
+				 errhint("Set option \"directory\" of the server to one.")));
+	if (MakePGDirectory(sink->folder) == 0)
+	{
+		fsync_fname(sink->folder, true);
+		fsync_fname(directory, true);
+	}
+	else if (errno != EEXIST)
+		throw_file("make directory", sink->folder);
+}
+
+/* The greatest number of a file, 0 when there is none; below: only of those that are less. */
+static uint64
+last_number(const FileSink *sink, uint64 below)
+{
+	DIR		   *dir = AllocateDir(sink->folder);
+	struct dirent *entry;
+	uint64		last = 0;
+
+	while ((entry = ReadDir(dir, sink->folder)) != NULL)
+	{
+		uint64		number = file_number(entry->d_name);
+
+		if (number > last && number < below)
+			last = number;
+	}
+	FreeDir(dir);
+	return last;
+}
+
+static void
+write_out(FileSink *sink)
+{
+	size_t		done = 0;
+
+	while (done < sink->out.len)
+	{
+		int			n = FileWrite(sink->file, sink->out.data + done, (int) (sink->out.len - done), (off_t) (sink->size + done),
+								  PG_WAIT_EXTENSION);
+
+		if (n <= 0)
+		{
+			/* a disk that is full may say nothing else */
+			if (n == 0)
+				errno = ENOSPC;
+			throw_file("write file", sink->path);
+		}
+		done += (size_t) n;
+	}
+	sink->size += done;
+	cdc_buf_reset(&sink->out);
+}
+
+static void
+read_at(File file, const char *path, char *data, size_t len, uint64 offset)
+{
+	size_t		done = 0;
+
+	while (done < len)
+	{
+		int			n = FileRead(file, data + done, (int) (len - done), (off_t) (offset + done), PG_WAIT_EXTENSION);
+
+		if (n < 0)
+			throw_file("read file", path);
+		if (n == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("file \"%s\" became shorter while it was read", path)));
+		done += (size_t) n;
+	}
+}
+
+/* ---- end records ---- */
+
+typedef struct EndRecord
+{
+	CdcSinkPosition position;
+	uint64		from;
+	uint64		at;
+	uint64		end;			/* behind its line break */
+} EndRecord;
+
+static void
+add_end(FileSink *sink, const CdcSinkPosition *position)
+{
+	uint64		at = sink->size + sink->out.len;
+	size_t		start = sink->out.len;
+	pg_crc32c	crc;
+
+	cdc_buf_printf(&sink->out, END_PREFIX "%X/%X\",\"system\":\"%s\",\"slot\":\"%s\",\"from\":%llu,\"at\":%llu,\"crc32c\":\"",
+				   LSN_FORMAT_ARGS(position->lsn), position->system_identifier, position->slot,
+				   (unsigned long long) sink->from, (unsigned long long) at);
+	crc = sink->crc;
+	COMP_CRC32C(crc, sink->out.data + start, sink->out.len - start);
+	FIN_CRC32C(crc);
+	cdc_buf_printf(&sink->out, "%08x\"}}\n", crc);
+	if (sink->out.status != CDC_OK)
+		util_throw_out_of_memory();
+}
+
+/* Is what stands at data, up to its line break, an end record at that offset, and does its piece have its checksum? */
+static bool
+check_end(File file, const char *path, const char *data, size_t len, uint64 offset, EndRecord *record)
+{
+	char		line[END_MAX];
+	uint32		high,
+				low;
+	unsigned int stored;
+	unsigned long long from,
+				at;
+	int			crc_at = 0;
+	int			line_len = 0;
+	pg_crc32c	crc;
+	char	   *piece;
+
+	if (len >= sizeof(line))
+		return false;
+	memcpy(line, data, len);
+	line[len] = '\0';
+	if (sscanf(line, END_PREFIX "%X/%X\",\"system\":\"%23[0-9]\",\"slot\":\"%63[a-z0-9_]\",\"from\":%llu,\"at\":%llu,\"crc32c\":\"%n%8x\"}}%n",
+			   &high, &low, record->position.system_identifier, record->position.slot, &from, &at, &crc_at, &stored, &line_len) != 7 ||
+		line_len != (int) len || at != offset || from > at)
+		return false;
+
+	INIT_CRC32C(crc);
+	piece = palloc(READ_SIZE);
+	for (uint64 done = from; done < at;)
+	{
+		size_t		n = (size_t) Min(at - done, READ_SIZE);
+
+		CHECK_FOR_INTERRUPTS();
+		read_at(file, path, piece, n, done);
+		COMP_CRC32C(crc, piece, n);
+		done += n;
+	}
+	pfree(piece);
+	COMP_CRC32C(crc, line, crc_at);
+	FIN_CRC32C(crc);
+	record->position.lsn = ((XLogRecPtr) high << 32) | low;
+	record->from = from;
+	record->at = at;
+	record->end = offset + len + 1;
+	return crc == stored;
+}
+
+/*
+ * The last end record of a file that holds: lines are looked at from the end of
+ * the file to its beginning, block by block, with END_MAX bytes of the block
+ * behind so that no line of interest is cut.
+ */
+static bool
+find_end(File file, const char *path, uint64 size, EndRecord *record)
+{
+	char	   *data = palloc(READ_SIZE + END_MAX);
+	uint64		upper = size;	/* what lies behind was looked at */
+	bool		found = false;
+
+	while (upper > 0 && !found)
+	{
+		uint64		lower = upper > READ_SIZE ? upper - READ_SIZE : 0;
+		size_t		len = (size_t) (Min(upper + END_MAX, size) - lower);
+
+		CHECK_FOR_INTERRUPTS();
+		read_at(file, path, data, len, lower);
+		for (size_t i = (size_t) (upper - lower); i-- > 0 && !found;)
+		{
+			const char *end;
+
+			/* only a line can begin so: quotes inside of one are escaped */
+			if (data[i] != END_PREFIX[0] || len - i < strlen(END_PREFIX) || memcmp(data + i, END_PREFIX, strlen(END_PREFIX)) != 0)
+				continue;
+			end = memchr(data + i, '\n', len - i);
+			if (end != NULL)
+				found = check_end(file, path, data + i, (size_t) (end - (data + i)), lower + i, record);
+		}
+		upper = lower;
+	}
+	pfree(data);
+	return found;
+}
+
+/* ---- files ---- */
+
+static void
+use_file(FileSink *sink, File file, uint64 number, char *path, uint64 size)
+{
+	sink->file = file;
+	sink->number = number;
+	sink->path = path;
+	sink->size = size;
+	sink->from = size;
+	INIT_CRC32C(sink->crc);
+	sink->dirty = false;
+	cdc_buf_reset(&sink->out);
+}
+
+static void
+begin_file(FileSink *sink, uint64 number)
+{
+	char	   *path = file_path(sink, number);
+	File		file = open_file(path, O_RDWR | O_CREAT | O_EXCL);
+
+	fsync_fname(sink->folder, true);
+	use_file(sink, file, number, path, 0);
+}
+
+static void
+end_file(FileSink *sink)
+{
+	FileClose(sink->file);
+	pfree(sink->path);
+	sink->file = 0;
+	sink->path = NULL;
+}
+
+/* What came behind the last end record is what a flush did not finish. */
+static void
+cut_off(File file, const char *path, uint64 end)
+{
+	if (FileTruncate(file, (off_t) end, PG_WAIT_EXTENSION) != 0 || FileSync(file, PG_WAIT_EXTENSION) != 0)
+		throw_file("truncate file", path);
+}
+
+/*
+ * Find the newest file with an end record that holds, cut off what follows it,
+ * and go on there. A newer one without any was begun and not finished.
+ */
+static bool
+find_position(FileSink *sink, CdcSinkPosition *position)
+{
+	for (uint64 number = last_number(sink, PG_UINT64_MAX); number != 0; number = last_number(sink, number))
+	{
+		char	   *path = file_path(sink, number);
+		File		file = open_file(path, O_RDWR);
+		EndRecord	record = {0};
+		uint64		size;
+
+		if (file < 0)
+			throw_file("open file", path);
+		size = (uint64) FileSize(file);
+		if (find_end(file, path, size, &record))
+		{
+			if (record.end < size)
+				cut_off(file, path, record.end);
+			use_file(sink, file, number, path, record.end);
+			*position = record.position;
+			return true;
+		}
+		FileClose(file);
+		/* one that has something and no end anywhere is not ours to remove, unless there is one before it; the first piece is short */
+		if (size >= END_MAX && last_number(sink, number) == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("file \"%s\" has no end record", path),
+					 errdetail("Without one nobody knows up to which position the changes are there."),
+					 errhint("Put back the file as the pipeline wrote it, or drop the pipeline and begin with another name.")));
+		if (unlink(path) != 0)
+			throw_file("remove file", path);
+		fsync_fname(sink->folder, true);
+		pfree(path);
+	}
+	return false;
+}
+
+/* ---- the interface ---- */
+
+static void
+file_flush(CdcSink *base, const CdcSinkPosition *position)
+{
+	FileSink   *sink = (FileSink *) base;
+	uint64		durable = sink->from;
+
+	if (!sink->dirty)
+		return;
+	add_end(sink, position);
+	write_out(sink);
+	if (FileSync(sink->file, PG_WAIT_EXTENSION) != 0)
+	{
+		int			save = errno;
+
+		/* the system may take for written what is not: it has to be written again */
+		(void) FileTruncate(sink->file, (off_t) durable, PG_WAIT_EXTENSION);
+		errno = save;
+		throw_file("fsync file", sink->path);
+	}
+	sink->from = sink->size;
+	INIT_CRC32C(sink->crc);
+	sink->dirty = false;
+	if (sink->size >= sink->max_bytes)
+	{
+		uint64		number = sink->number + 1;
+
+		end_file(sink);
+		begin_file(sink, number);
+	}
+}
+
+static void
+file_close(CdcSink *base)
+{
+	FileSink   *sink = (FileSink *) base;
+
+	if (sink->file > 0)
+		FileClose(sink->file);
+	sink->file = 0;
+}
+
+static CdcSink *
+file_open(const CdcSinkTarget *target, bool *found, CdcSinkPosition *position)
+{
+	FileSink   *sink = palloc0(sizeof(FileSink));
+	const char *directory = sink_option(target, "directory");
+
+	if (directory == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
+				 errmsg("server \"%s\" has no directory", target->server_name),
+				 errhint("Run ALTER SERVER %s OPTIONS (ADD directory '/...').", quote_identifier(target->server_name))));
+	sink->base.ops = &sink_file_ops;
+	sink->base.keeps_position = true;
+	sink->folder = psprintf("%s/%s", directory, folder_name(target->pipeline->name));
+	sink->max_bytes = (uint64) util_option_int(&catalog_file_server_options, "file_max_kb", sink_option(target, "file_max_kb")) * 1024;
+	sink->format = sink_format(target->pipeline);
+	cdc_buf_init(&sink->out, util_context_allocator(CurrentMemoryContext), 0);
+	make_folder(sink, directory);
+
+	*found = find_position(sink, position);
+	if (!*found)
+	{
+		*position = target->start;
+		begin_file(sink, 1);
+		sink->dirty = true;		/* an empty piece, which says where it begins */
+		file_flush(&sink->base, position);
+	}
+	return &sink->base;
+}
+
+static void
+file_write(CdcSink *base, const CdcRecord *record)
+{
+	FileSink   *sink = (FileSink *) base;
+	size_t		start = sink->out.len;
+
+	sink_add_document(sink->format, record, &sink->out);
+	cdc_buf_add_char(&sink->out, '\n');
+	if (sink->out.status != CDC_OK)
+		util_throw_out_of_memory();
+	COMP_CRC32C(sink->crc, sink->out.data + start, sink->out.len - start);
+	base->bytes += sink->out.len - start;
+	sink->dirty = true;
+	if (sink->out.len >= WRITE_SIZE)
+		write_out(sink);
+}
+
+static void
+file_begin(CdcSink *base, const CdcRecord *record)
+{
+}
+
+static void
+file_commit(CdcSink *base, const CdcRecord *record)
+{
+	FileSink   *sink = (FileSink *) base;
+
+	/* its position has to become durable even when none of its records is written */
+	sink->dirty = true;
+}
+
+const CdcSinkOps sink_file_ops = {
+	.wrapper = "cdc_file",
+	.open = file_open,
+	.begin = file_begin,
+	.write = file_write,
+	.commit = file_commit,
+	.flush = file_flush,
+	.close = file_close
+};
