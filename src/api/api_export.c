@@ -136,6 +136,8 @@ api_check_export_tables(const CatalogPipeline *pipeline)
 	systable_endscan(scan);
 	table_close(classes, AccessShareLock);
 
+	/* the same complaint first, wherever the rows lie */
+	list_sort(relids, list_oid_cmp);
 	foreach(lc, relids)
 		check_table(pipeline, lfirst_oid(lc));
 }

@@ -14,6 +14,7 @@
 #include "utils/builtins.h"
 
 #include "catalog/catalog.h"
+#include "catalog/catalog_export.h"
 #include "decode/decode.h"
 #include "mysql/mysql_options.h"
 #include "util/util_options.h"
@@ -98,6 +99,8 @@ cdc_list_options(PG_FUNCTION_ARGS)
 	put_table(rsinfo, &mysql_server_options);
 	put_table(rsinfo, &mysql_user_mapping_options);
 	put_table(rsinfo, &catalog_pipeline_options);
+	put_table(rsinfo, &catalog_file_server_options);
+	put_table(rsinfo, &catalog_export_options);
 	put_table(rsinfo, &decode_options);
 	return (Datum) 0;
 }
