@@ -376,7 +376,7 @@ CREATE FUNCTION cdc_bridge.null_validator(options text[], catalog oid)
 RETURNS void
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'cdc_null_validator';
-COMMENT ON FUNCTION cdc_bridge.null_validator(text[], oid) IS 'checks the options of cdc_null servers: there are none';
+COMMENT ON FUNCTION cdc_bridge.null_validator(text[], oid) IS 'checks the options of cdc_null servers';
 
 CREATE FOREIGN DATA WRAPPER cdc_null NO HANDLER VALIDATOR cdc_bridge.null_validator;
 COMMENT ON FOREIGN DATA WRAPPER cdc_null IS 'a sink of cdc_bridge pipelines that throws everything away, for measuring';

@@ -51,11 +51,16 @@ const UtilOptionTable catalog_file_server_options = {
 	.count = lengthof(file_server_option_list)
 };
 
+static const UtilOption null_server_option_list[] = {
+	{.name = "write_format",.type = UTIL_OPTION_BOOL,.default_text = "true",
+	.description = "write each change in the pipeline's format before it is thrown away; false: throw away decoded records"},
+};
+
 const UtilOptionTable catalog_null_server_options = {
 	.kind = "server",
 	.subject = "cdc_null",
-	.options = NULL,
-	.count = 0
+	.options = null_server_option_list,
+	.count = lengthof(null_server_option_list)
 };
 
 const UtilOptionTable *

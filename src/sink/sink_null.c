@@ -1,8 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * sink_null.c
- *	  Servers of cdc_null: everything is formatted and thrown away, to measure
- *	  what comes before. It holds nothing, so its position is where it began.
+ *	  Servers of cdc_null: everything is thrown away, after it was formatted or
+ *	  before, to measure what comes earlier. It holds nothing, so its position is
+ *	  where it began.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -17,7 +18,7 @@
 typedef struct NullSink
 {
 	CdcSink		base;
-	CdcFormat  *format;
+	CdcFormat  *format;			/* NULL: records are thrown away as they are */
 	CdcBuf		out;
 } NullSink;
 
@@ -27,7 +28,8 @@ null_open(const CdcSinkTarget *target, bool *found, CdcSinkPosition *position)
 	NullSink   *sink = palloc0(sizeof(NullSink));
 
 	sink->base.ops = &sink_null_ops;
-	sink->format = sink_format(target->pipeline);
+	if (util_option_bool(&catalog_null_server_options, "write_format", sink_option(target, "write_format")))
+		sink->format = sink_format(target->pipeline);
 	cdc_buf_init(&sink->out, util_context_allocator(CurrentMemoryContext), MaxAllocSize);
 	*found = true;
 	*position = target->start;
@@ -39,6 +41,8 @@ null_write(CdcSink *base, const CdcRecord *record)
 {
 	NullSink   *sink = (NullSink *) base;
 
+	if (sink->format == NULL)
+		return;
 	cdc_buf_reset(&sink->out);
 	sink_add_document(sink->format, record, &sink->out);
 	base->bytes += sink->out.len;

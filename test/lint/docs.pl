@@ -1,4 +1,4 @@
-# What docs/troubleshooting.md says a user sees is what the code says: each quoted message stands in src/.
+# What docs/troubleshooting.md and docs/export.md say a user sees is what the code says: each quoted message stands in src/.
 
 use strict;
 use warnings;
@@ -14,9 +14,9 @@ for my $file (glob('src/*/*.c'))
 }
 $source =~ s/"\s*\n\s*"//g;    # strings that go on in the next line
 
-my ($column, $checked) = (undef, 0);
-open(my $in, '<', 'docs/troubleshooting.md') or die $!;
-while (my $line = <$in>)
+my ($column, %checked) = (undef);
+local @ARGV = qw(docs/troubleshooting.md docs/export.md);
+while (my $line = <<>>)
 {
 	if ($line !~ /^\|/) { $column = undef; next; }
 	my @cells = map { s/^\s+|\s+$//gr } split(/\|/, $line);
@@ -25,10 +25,10 @@ while (my $line = <$in>)
 	for my $message ($cells[$column] =~ /`([^`]+)`/g)
 	{
 		my @missing = grep { length($_) > 7 && index($source, $_) < 0 } map { s/^[\s"]+|[\s"]+$//gr } split(/\.\.\./, $message);
-		ok(!@missing, "line $.: $message") or diag("not in src/: @missing");
-		$checked++;
+		ok(!@missing, "$ARGV: $message") or diag("not in src/: @missing");
+		$checked{$ARGV}++;
 	}
 }
-cmp_ok($checked, '>', 5, 'messages were found to check');
+cmp_ok($checked{$_} // 0, '>', 5, "messages of $_ were found to check") for qw(docs/troubleshooting.md docs/export.md);
 
 done_testing();

@@ -1,10 +1,12 @@
 # cells: pg15 pg18
-# docs/export.md: its examples run and give what it shows; its tables of options and messages are those of the code.
+# docs/export.md: its examples run and give what it shows, its reader of files reads each change once; its tables of options, columns, states
+# and messages are those of the code.
 
 use strict;
 use warnings;
 
-use CdcBridge::Env qw(slurp tree);
+use CdcBridge::Env qw(new_folder slurp tree);
+use CdcBridge::Export;
 use CdcBridge::Postgres;
 use JSON::PP ();
 use Test::More;
@@ -24,8 +26,76 @@ sub without_chance
 
 sub documents { my ($json) = @_; return JSON::PP->new->incr_parse($json); }
 
-# ---- examples
-my ($examples) = $text =~ /<!-- test\/t\/406_export_docs\.pl runs.*?-->\n(.*)/s or die 'docs/export.md has no examples';
+# A table's first cells as lines of a hash: what stands between backquotes => the cells behind it.
+sub cells
+{
+	my ($part) = @_;
+	return map { [ map { s/^\s+|\s+$//gr } split(/(?<!\\)\|/, s/^\||\|$//gr) ] } grep { /^\| `/ } split(/\n/, $part);
+}
+
+# ---- a pipeline
+my ($way) = $text =~ /<!-- test\/t\/406_export_docs\.pl runs this block.*?-->\n(.*?)^## Set up\n/ms or die 'docs/export.md has no pipeline';
+my $dir = new_folder('export');
+my $export = CdcBridge::Export->new(postgres => $postgres, dir => $dir, created => 1);
+my @blocks = $way =~ /^```sql\n(.*?)^```$/msg;
+$postgres->psql(shift(@blocks) =~ s/\/var\/lib\/cdc/$dir/r);
+$export->wait_for_all;
+is(join(' ', map { $_->{op} } $export->records), 'c c u d', 'the pipeline of the example ships what the example changes');
+my @lines = map { slurp($_) } $export->files;
+my ($end) = $lines[0] =~ /^(\{"cdc_bridge.*)/m;
+my ($example) = $way =~ /^```json\n(.*?)\n```$/ms;
+is_deeply([ $end =~ /"(\w+)":/g ], [ $example =~ /"(\w+)":/g ], 'the end record of the example has the members of a true one, in that order');
+my %member = map { ($_->[0] =~ /`(\w+)`/)[0] => 1 } cells($way =~ /^\| member \| \|\n(.*?)\n\n/ms);
+is_deeply([ grep { !$member{$_} } grep { $_ ne 'cdc_bridge' } $end =~ /"(\w+)":/g ], [], 'every member is told');
+unlike($postgres->try_psql($_) // '', qr/ERROR/, 'runs: ' . substr($_, 0, 40)) for @blocks;
+like($postgres->psql($blocks[-1]), qr/^cdc_\d+_\d+\|postgres\|t\|.*\|SELECT pg_drop_replication_slot\('cdc_\d+_\d+'\);$/, 'the last one shows our slots, and how to drop them');
+
+# ---- its readers
+my ($awk) = $way =~ /^```sh\n(.*?)^```$/ms;
+is(scalar(() = qx(cd '$dir/shop_out' && $awk) =~ /\n/g), 4, 'the short reader shows the changes and no end records');
+SKIP:
+{
+	skip('python3 with sqlite3 is not there', 5) if system(q{python3 -c 'import sqlite3' 2>/dev/null}) != 0;
+	my ($python) = $way =~ /^```python\n(.*?)^```$/ms;
+	my $script = "$dir/read.py";
+	open(my $out, '>', $script) or die "$script: $!";
+	print $out $python . "print(db.execute('select count(*), max(name) from change').fetchone())\n";
+	close($out);
+	my $read = sub { return qx(python3 '$script' '$dir/shop_out' '$dir/read.db' 2>&1); };
+	is($read->(), "(4, 'shop.item')\n", 'the reader takes every change');
+	is($read->(), "(4, 'shop.item')\n", 'and none twice');
+	$postgres->psql("insert into shop.item select i, 'more', i from generate_series(10, 19) i");
+	$export->wait_for_all;
+	open(my $torn, '>>', ($export->files)[-1]) or die $!;
+	print $torn substr((split(/\n/, $lines[0]))[1], 0) . "\n";
+	close($torn);
+	is($read->(), "(14, 'shop.item')\n", 'it goes on where it was, and does not believe what no end record stands behind');
+	$export->stop;
+	# as after a crash of the machine: all of it once more, in one piece
+	my $all = join('', map { slurp($_) } $export->files);
+	my ($last) = (my @ends = $all =~ /^(\{"cdc_bridge.*\n)/mg)[-1];
+	unlink($export->files);
+	open(my $again, '>', "$dir/shop_out/changes-000000000001.jsonl") or die $!;
+	print $again join('', grep { !/^\{"cdc_bridge/ } $all =~ /^(.*\n)/mg) . $last =~ s/"end":"(\w+)\/\w+"/"end":"$1\/FFFFFFF0"/r;
+	close($again);
+	is($read->(), "(14, 'shop.item')\n", 'what comes again in a piece of another cut is left out');
+}
+$export->drop;
+
+my @view = split(/\n/, $postgres->psql(q{select attname from pg_attribute where attrelid = 'pg_stat_cdc_export'::regclass and attnum > 0 order by attnum}));
+my ($columns) = $way =~ /^\| column \| type \| \|\n(.*?)\n\n/ms;
+is_deeply([ map { $_->[0] =~ /`(\w+)`/g } cells($columns) ], \@view, 'every column of the view is told, in order');
+
+my %known = map { my ($subject, $name, $default, $allowed) = split(/\|/, $_, -1); ("$subject.$name" => "$default|$allowed") }
+  split(/\n/, $postgres->psql(q{select subject, name, coalesce("default", ''), coalesce(allowed, '') from cdc_list_options() where subject in ('outgoing', 'cdc_file', 'cdc_null')}));
+my %described = map { my @c = @$_; my $server = $c[0] =~ /^`(cdc_\w+)`$/ ? $1 : undef;
+	$server ? ("$server." . $c[1] =~ s/`//gr => $c[2] eq 'required' ? '|' : "$c[2]|" . $c[3] =~ s{ to }{..}r) : ('outgoing.' . $c[0] =~ s/`//gr => "$c[1]|" . $c[2] =~ s{ to }{..}r) }
+  map { cells($_) } $way =~ /^\| (?:option of an outgoing pipeline|server of) .*?\n(.*?)\n\n/msg;
+is_deeply(\%described, \%known, 'every option of outgoing pipelines and of sinks, with its default and what is allowed');
+$postgres->psql('drop extension cdc_bridge cascade');
+
+# ---- examples of the plugin
+my ($examples) = $text =~ /<!-- test\/t\/406_export_docs\.pl runs the statements.*?-->\n(.*)/s or die 'docs/export.md has no examples';
 my ($output, $compared) = ('', 0);
 while ($examples =~ /^```(sql|json)\n(.*?)^```$/msg)
 {
