@@ -595,11 +595,11 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.sink IS 'server that the change
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.state IS 'stopped, waiting, starting, streaming, retrying or failed';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.pid IS 'process that decodes the log; NULL when none runs';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.slot_name IS 'its replication slot; NULL before the first run';
-COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.decoded_lsn IS 'the log is decoded up to here; NULL: the worker has not run since the server started';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.decoded_lsn IS 'the log is decoded up to here, and the sink has what is shipped of it; NULL: the worker has not run since the server started';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.durable_lsn IS 'the sink has everything that committed up to here';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.confirmed_lsn IS 'up to here the slot was told that all has arrived';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.restart_lsn IS 'from here on the slot holds the log back';
-COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.lag_bytes IS 'how much of the log is not decoded yet';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.lag_bytes IS 'how much of the log is not decoded yet, or not in the sink';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.retained_bytes IS 'how much of the log the slot holds back';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.transactions IS 'transactions shipped since stats_reset, resp. since the server started';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.changes IS 'row changes shipped, and truncations and messages in transactions';

@@ -136,7 +136,9 @@ publish(Export *export)
 	slot->source_time_us = export->source_time_us;
 	slot->last_event_at = GetCurrentTimestamp();
 	slot->caught_up_at = export->idle_at;
-	slot->export.decoded_lsn = decode_reader_position(export->reader);
+	/* who waits for it means what is in the sink */
+	if (export->handed_at == 0)
+		slot->export.decoded_lsn = decode_reader_position(export->reader);
 	slot->export.durable_lsn = export->durable.lsn;
 	slot->export.confirmed_lsn = export->state->confirmed_lsn;
 	slot->workers[SHMEM_INGEST].failures = 0;

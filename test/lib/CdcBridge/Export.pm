@@ -88,8 +88,9 @@ sub wait_for_state { return $_[0]->wait_for_status('state', qr/^\Q$_[1]\E$/, $_[
 sub wait_for_all
 {
 	my ($self, $seconds) = @_;
-	# a commit of our own, so that the log is flushed up to there also when others committed asynchronously
-	my $lsn = $self->{postgres}->psql('begin; select pg_current_xact_id() is null; commit; select pg_current_wal_lsn()');
+	# a commit of our own, so that the log is flushed up to there also when others committed asynchronously; one that wrote nothing before its
+	# commit record would be asynchronous itself
+	my $lsn = $self->{postgres}->psql("begin; select pg_create_restore_point('all'), pg_current_xact_id(); commit; select pg_current_wal_lsn()");
 	$lsn =~ s/.*\n//s;
 	return $self if $self->{postgres}->poll(
 		"select decoded_lsn >= '$lsn' and pid is not null from pg_stat_cdc_export where pipeline = " . quote($self->{name}), 't', $seconds);
