@@ -34,9 +34,10 @@ my %lines = (
 	memory => [ 'one transaction, committed to visible', 'peak of a worker without shared buffers' ],
 	latency => [ '200 rows/s: p50', '5000 rows/s: p50', '5000 rows/s: p99', '5000 rows/s: max' ],
 	hot => [ 'hot: plain', 'hot: old snapshot', 'hot keys under an old snapshot' ],
-	export => [ 'pgoutput', 'pgoutput, binary', 'test_decoding', 'plain JSON', 'Debezium JSON', 'nothing shipped', 'plain JSON against pgoutput', 'Debezium JSON against pgoutput' ],
+	export => [ 'pgoutput', 'pgoutput, binary', 'test_decoding', 'plain JSON', 'Debezium JSON', 'nothing shipped', 'pipeline, records', 'pipeline, plain JSON', 'pipeline, Debezium JSON',
+		'records in process against pgoutput, binary', 'Debezium JSON in process against pgoutput', 'plain JSON in process against pgoutput', 'plain JSON against pgoutput', 'Debezium JSON against pgoutput' ],
 );
-my %checks = (decode => 1, snapshot => 1, stream => 4, memory => 2, latency => 2, hot => 1, export => 1);
+my %checks = (decode => 1, snapshot => 1, stream => 4, memory => 2, latency => 2, hot => 1, export => 2);
 for my $name (@benches)
 {
 	my $bench = $report->{benches}{$name} // {};
