@@ -381,6 +381,27 @@ COMMENT ON FUNCTION cdc_bridge.null_validator(text[], oid) IS 'checks the option
 CREATE FOREIGN DATA WRAPPER cdc_null NO HANDLER VALIDATOR cdc_bridge.null_validator;
 COMMENT ON FOREIGN DATA WRAPPER cdc_null IS 'a sink of cdc_bridge pipelines that throws everything away, for measuring';
 
+-- ---------------------------------------------------------------------------------------------------- schema changes
+-- They fire only while an outgoing pipeline wants them: the library switches them on and off. As members of the extension
+-- they are in no dump.
+
+CREATE FUNCTION cdc_bridge.schema_change()
+RETURNS event_trigger
+LANGUAGE C VOLATILE
+AS 'MODULE_PATHNAME', 'cdc_schema_change';
+COMMENT ON FUNCTION cdc_bridge.schema_change() IS 'tells outgoing pipelines, in the log, what a statement does to tables; cannot fail the statement';
+REVOKE ALL ON FUNCTION cdc_bridge.schema_change() FROM PUBLIC;
+
+CREATE EVENT TRIGGER cdc_bridge_schema_rewrite ON table_rewrite EXECUTE FUNCTION cdc_bridge.schema_change();
+ALTER EVENT TRIGGER cdc_bridge_schema_rewrite DISABLE;
+COMMENT ON EVENT TRIGGER cdc_bridge_schema_rewrite IS 'notes which tables a statement writes anew';
+CREATE EVENT TRIGGER cdc_bridge_schema_drop ON sql_drop EXECUTE FUNCTION cdc_bridge.schema_change();
+ALTER EVENT TRIGGER cdc_bridge_schema_drop DISABLE;
+COMMENT ON EVENT TRIGGER cdc_bridge_schema_drop IS 'tells outgoing pipelines of tables that are dropped';
+CREATE EVENT TRIGGER cdc_bridge_schema_change ON ddl_command_end EXECUTE FUNCTION cdc_bridge.schema_change();
+ALTER EVENT TRIGGER cdc_bridge_schema_change DISABLE;
+COMMENT ON EVENT TRIGGER cdc_bridge_schema_change IS 'tells outgoing pipelines of tables that a statement makes or alters';
+
 -- --------------------------------------------------------------------------------------------------------- pipelines
 -- Not STRICT: a NULL argument means "left out". Not for PUBLIC: a pipeline opens connections to other machines and
 -- takes background workers, so a DBA decides which roles may make one.

@@ -28,6 +28,7 @@
 
 #include "api/api.h"
 #include "api/api_check.h"
+#include "catalog/catalog_export.h"
 #include "compat/pg_compat.h"
 #include "decode/decode_reader.h"
 #include "heap/heap_row.h"
@@ -447,12 +448,29 @@ check_export_tables(void *arg)
 	return list_make1(make_line("tables", "ok", "The owner may read all tables, and each change tells which row it means.", NULL));
 }
 
+static List *
+check_schema_changes(void *arg)
+{
+	const CheckPipeline *c = arg;
+	const char *silent;
+
+	if (!catalog_export_bool(c->pipeline, "schema_changes"))
+		return list_make1(make_line("schema changes", "ok", "They are not shipped: option \"schema_changes\" is false.", NULL));
+	silent = catalog_schema_trigger_silent();
+	if (silent != NULL)
+		return list_make1(make_line("schema changes", "warning",
+									psprintf("Event trigger \"%s\" does not fire: statements that change tables are not shipped.", silent),
+									psprintf("Run ALTER EVENT TRIGGER %s ENABLE ALWAYS as a superuser.", quote_identifier(silent))));
+	return list_make1(make_line("schema changes", "ok", "The event triggers that tell of them fire.", NULL));
+}
+
 static void
 check_export(CheckPipeline *c)
 {
 	put_lines(c, api_check_try("sink", check_sink, c));
 	put_lines(c, api_check_try("logical decoding", check_decoding, c));
 	put_lines(c, api_check_try("tables", check_export_tables, c));
+	put_lines(c, api_check_try("schema changes", check_schema_changes, c));
 }
 
 Datum

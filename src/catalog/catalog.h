@@ -82,6 +82,9 @@ typedef struct CatalogPipeline
 	uint64		stamp;
 } CatalogPipeline;
 
+/* Owner of the extension, who owns its tables too. */
+extern Oid	catalog_extension_owner(void);
+
 /* NULL when there is none. */
 extern CatalogPipeline *catalog_pipeline_by_id(int32 pipeline_id);
 extern CatalogPipeline *catalog_pipeline_by_name(const char *name);

@@ -62,4 +62,10 @@ extern void catalog_export_set_begun(int32 pipeline_id);
 extern char *catalog_export_slot_name(Oid database, int32 pipeline_id);
 extern int32 catalog_export_slot_pipeline(Oid database, const char *slot_name);
 
+/* In catalog_schema_trigger.c. Let the event triggers fire, or not, as the pipelines that there are now want it. */
+extern void catalog_schema_triggers_set(void);
+
+/* Name of one that does not fire although it should; NULL: all do. */
+extern const char *catalog_schema_trigger_silent(void);
+
 #endif							/* CDC_CATALOG_EXPORT_H */

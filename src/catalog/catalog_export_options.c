@@ -26,6 +26,8 @@ static const UtilOption export_option_list[] = {
 	.description = "ship what pg_logical_emit_message() wrote, too"},
 	{.name = "origin",.type = UTIL_OPTION_ENUM,.default_text = "any",.values = origin_values,
 	.description = "ship all changes, or only those that no replication brought here"},
+	{.name = "schema_changes",.type = UTIL_OPTION_BOOL,.default_text = "true",
+	.description = "ship what statements do to the tables' definitions, too"},
 	{.name = "slot_max_mb",.type = UTIL_OPTION_INT,.default_text = "0",.min = 0,.max = INT_MAX,.unit = "MB",
 	.description = "most log that a stopped or slow pipeline may hold back; beyond it the slot is given up; 0: no limit but max_slot_wal_keep_size"},
 };

@@ -25,6 +25,7 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
+#include "catalog/catalog_export.h"
 #include "catalog/catalog_heap.h"
 #include "catalog/catalog_shadow.h"
 #include "catalog/catalog_verify.h"
@@ -251,6 +252,8 @@ catalog_pipeline_insert(const CatalogPipeline *pipeline)
 	insert_state_row(id, false);
 	if (pipeline->source != NULL)
 		catalog_position_create(id);
+	else
+		catalog_schema_triggers_set();
 	return id;
 }
 
@@ -304,6 +307,8 @@ catalog_pipeline_update(const CatalogPipeline *pipeline)
 		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
 	}
 	catalog_scan_end(&scan);
+	if (pipeline->sink != NULL)
+		catalog_schema_triggers_set();
 }
 
 /* Remove every row and table that belongs to the pipeline. The caller holds the pipeline's lock. */
@@ -330,6 +335,8 @@ catalog_pipeline_delete(const CatalogPipeline *pipeline)
 	catalog_delete_rows(CATALOG_REL_PIPELINE, 1, &id);
 	if (pipeline->source != NULL)
 		catalog_position_drop(id);
+	else
+		catalog_schema_triggers_set();
 }
 
 /*
@@ -383,6 +390,8 @@ catalog_pipeline_set_enabled(int32 pipeline_id, bool enabled)
 		pipeline = catalog_pipeline_by_id(pipeline_id);
 		if (pipeline != NULL && pipeline->source != NULL)
 			catalog_position_create(pipeline_id);
+		else
+			catalog_schema_triggers_set();
 	}
 }
 

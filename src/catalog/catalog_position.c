@@ -130,9 +130,8 @@ table_oid(int32 pipeline_id, int n)
 	return get_relname_relid(name, catalog_namespace_oid());
 }
 
-/* Owner of the extension, who owns the tables too. */
-static Oid
-extension_owner(void)
+Oid
+catalog_extension_owner(void)
 {
 	Relation	rel = table_open(ExtensionRelationId, AccessShareLock);
 	ScanKeyData key;
@@ -184,7 +183,7 @@ create_table(int32 pipeline_id, int n)
 
 	table_name(pipeline_id, n, name);
 	relid = heap_create_with_catalog(name, catalog_namespace_oid(), InvalidOid, InvalidOid, InvalidOid, InvalidOid,
-									 extension_owner(), HEAP_TABLE_AM_OID, table_desc(), NIL,
+									 catalog_extension_owner(), HEAP_TABLE_AM_OID, table_desc(), NIL,
 									 RELKIND_RELATION, RELPERSISTENCE_PERMANENT, false, false,
 									 ONCOMMIT_NOOP, (Datum) 0, false, false, true, InvalidOid, NULL);
 	CommandCounterIncrement();

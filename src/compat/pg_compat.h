@@ -35,6 +35,7 @@
 #endif
 #include "parser/parse_type.h"
 #include "postmaster/bgworker.h"
+#include "replication/message.h"
 #include "replication/origin.h"
 #include "replication/reorderbuffer.h"
 #include "replication/slot.h"
@@ -385,6 +386,17 @@ cdc_expand_generated_columns(Node *node, Relation rel)
 	return expand_generated_columns_in_expr(node, rel, 1);
 #else
 	return node;
+#endif
+}
+
+/* 17: may be flushed at once; it comes with its transaction here */
+static inline void
+cdc_log_message(const char *prefix, const char *content, size_t len)
+{
+#if PG_VERSION_NUM >= 170000
+	(void) LogLogicalMessage(prefix, content, len, true, false);
+#else
+	(void) LogLogicalMessage(prefix, content, len, true);
 #endif
 }
 

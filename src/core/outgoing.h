@@ -6,7 +6,7 @@
  *
  * NOTES
  *	  The unit is a record. A transaction that is decoded at its commit gives
- *	  BEGIN (CHANGE | TRUNCATE | MESSAGE)* COMMIT. One that is decoded at its
+ *	  BEGIN (CHANGE | TRUNCATE | MESSAGE | SCHEMA)* COMMIT. One that is decoded at its
  *	  PREPARE gives BEGIN_PREPARE ... PREPARE, and later, alone, COMMIT_PREPARED
  *	  or ROLLBACK_PREPARED. One that is streamed while it runs gives blocks of
  *	  STREAM_START ... STREAM_STOP, between the blocks of others, and later
@@ -111,6 +111,7 @@ typedef enum CdcRecordKind
 	CDC_RECORD_CHANGE,
 	CDC_RECORD_TRUNCATE,		/* one table; a statement with several gives several */
 	CDC_RECORD_MESSAGE,			/* pg_logical_emit_message */
+	CDC_RECORD_SCHEMA,			/* a table is another one from here on; rows behind it have that form */
 	CDC_RECORD_COMMIT,
 	CDC_RECORD_BEGIN_PREPARE,
 	CDC_RECORD_PREPARE,
@@ -130,17 +131,50 @@ typedef enum CdcOutOp
 	CDC_OUT_DELETE
 } CdcOutOp;
 
+typedef enum CdcOutSchemaOp
+{
+	CDC_OUT_CREATE = 1,			/* also: it has got a name that is shipped */
+	CDC_OUT_ALTER,
+	CDC_OUT_DROP				/* also: it has got a name that is not shipped, or is not logged any more */
+} CdcOutSchemaOp;
+
+/* What a definition tells of a column beyond what its values need. */
+typedef struct CdcOutColumnInfo
+{
+	const char *default_text;	/* expression; NULL: none */
+	bool		is_generated;
+	char		identity;		/* 'a' always, 'd' by default, or NUL */
+	uint32_t	nlabels;		/* of an enum, in its order */
+	const char *const *labels;
+	CdcCell		existing;		/* what rows from before the column have in it; ABSENT: there are none, or each has its own */
+} CdcOutColumnInfo;
+
+/* The record's table is the definition from here on; for DROP it has names only. */
+typedef struct CdcOutSchemaChange
+{
+	CdcOutSchemaOp op;
+	const char *command;		/* command tag of the statement: "ALTER TABLE" */
+	const CdcOutColumnInfo *columns;	/* as many as the table has; NULL for DROP */
+	const char *old_schema;		/* CREATE, ALTER: name before this; NULL: the same */
+	const char *old_name;
+	const char *new_schema;		/* DROP: the name that it has now and that is not shipped; NULL: none */
+	const char *new_name;
+	const char *old_column;		/* a column that was renamed, and its new name; NULL: none */
+	const char *new_column;
+	bool		rewritten;		/* rows were written anew, maybe with other values, and are not shipped for that */
+} CdcOutSchemaChange;
+
 typedef struct CdcRecord
 {
 	CdcRecordKind kind;
 	const CdcOutTxn *txn;		/* NULL for a MESSAGE that is not transactional */
 	uint64_t	lsn;			/* of the record in the log that it was made of */
 	int64_t		now_us;			/* when it was decoded, microseconds since 1970 */
-	uint32_t	xid;			/* CHANGE, TRUNCATE, MESSAGE, STREAM_ABORT: the (sub)transaction itself */
-	uint64_t	order;			/* CHANGE, TRUNCATE, MESSAGE: 1-based place in the transaction */
+	uint32_t	xid;			/* CHANGE, TRUNCATE, MESSAGE, SCHEMA, STREAM_ABORT: the (sub)transaction itself */
+	uint64_t	order;			/* CHANGE, TRUNCATE, MESSAGE, SCHEMA: 1-based place in the transaction */
 	uint64_t	table_order;	/* CHANGE, TRUNCATE: among those of its table; 0 in a streamed transaction */
 
-	const CdcOutTable *table;	/* CHANGE, TRUNCATE */
+	const CdcOutTable *table;	/* CHANGE, TRUNCATE, SCHEMA */
 	CdcOutOp	op;				/* CHANGE */
 	const CdcCell *before;		/* CHANGE: ncolumns cells; NULL when the log has no old row */
 	const CdcCell *after;		/* CHANGE: ncolumns cells; NULL for DELETE */
@@ -154,6 +188,8 @@ typedef struct CdcRecord
 	const char *prefix;			/* MESSAGE */
 	const char *content;		/* MESSAGE: any bytes */
 	size_t		content_len;
+
+	const CdcOutSchemaChange *schema_change;	/* SCHEMA */
 } CdcRecord;
 
 #endif							/* CDC_CORE_OUTGOING_H */

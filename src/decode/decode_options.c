@@ -58,6 +58,8 @@ static const UtilOption option_list[] = {
 	.description = "ship what these publications publish, separated by commas: their tables, columns, rows and actions"},
 	{.name = "publish_via_partition_root",.type = UTIL_OPTION_BOOL,.default_text = "false",
 	.description = "rows of partitions under the name of the root; with publication_names the publications decide"},
+	{.name = "schema_changes",.type = UTIL_OPTION_BOOL,.default_text = "false",
+	.description = "ship what statements do to the tables' definitions, while an outgoing pipeline of this database does, too"},
 	{.name = "schemas",.type = UTIL_OPTION_BOOL,.default_text = "false",
 	.description = "format debezium-json: each record carries its Kafka Connect schema"},
 	{.name = "server_name",.type = UTIL_OPTION_TEXT,
@@ -238,6 +240,7 @@ decode_options_read(DecodeOptions *options, List *given)
 	options->messages = get_bool(given, "messages");
 	options->foreign_origins = is_word(given, "origin", "any");
 	options->via_root = get_bool(given, "publish_via_partition_root");
+	options->schema_changes = get_bool(given, "schema_changes");
 	options->streaming = get_bool(given, "streaming");
 	options->tables = read_patterns(given_text(given, "tables"));
 	options->publications = read_names(given_text(given, "publication_names"));

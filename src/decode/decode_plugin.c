@@ -628,6 +628,35 @@ truncate_cb(LogicalDecodingContext *ctx, ReorderBufferTXN *txn, int nrelations, 
 	MemoryContextReset(state->change_context);
 }
 
+/* What a statement did to tables, by the message that it left; false: it is somebody else's message. */
+static bool
+ship_schema_changes(DecodeState *state, ReorderBufferTXN *txn, XLogRecPtr lsn, Size size, const char *content)
+{
+	MemoryContext old_context = MemoryContextSwitchTo(state->change_context);
+	List	   *items;
+	bool		is_ours = decode_schema_open(content, size, &items);
+	ListCell   *lc;
+
+	foreach(lc, is_ours && state->options.schema_changes ? items : NIL)
+	{
+		CdcRecord	record = {.kind = CDC_RECORD_SCHEMA};
+		DecodeTxn  *own;
+
+		if (!decode_schema_record(state, lfirst(lc), items, &record))
+			continue;
+		own = ensure_begun(state, txn);
+		record.txn = &own->out;
+		record.lsn = lsn;
+		record.now_us = state->now_us;
+		record.xid = txn->xid;
+		record.order = ++own->out.nchanges;
+		emit(state, &record);
+	}
+	MemoryContextSwitchTo(old_context);
+	MemoryContextReset(state->change_context);
+	return is_ours;
+}
+
 static void
 message_cb(LogicalDecodingContext *ctx, ReorderBufferTXN *txn, XLogRecPtr lsn, bool transactional,
 		   const char *prefix, Size size, const char *message)
@@ -635,6 +664,8 @@ message_cb(LogicalDecodingContext *ctx, ReorderBufferTXN *txn, XLogRecPtr lsn, b
 	DecodeState *state = ctx->output_plugin_private;
 	CdcRecord	record = {.kind = CDC_RECORD_MESSAGE};
 
+	if (transactional && strcmp(prefix, CDC_SCHEMA_MESSAGE_PREFIX) == 0 && ship_schema_changes(state, txn, lsn, size, message))
+		return;
 	if (!state->options.messages)
 	{
 		skip(ctx);

@@ -21,6 +21,7 @@
 #include "utils/relcache.h"
 
 #include "compat/pg_compat.h"
+#include "core/schema_message.h"
 #include "decode/decode.h"
 #include "format/format.h"
 
@@ -46,6 +47,7 @@ typedef struct DecodeOptions
 	bool		messages;
 	bool		foreign_origins;	/* also what came by replication */
 	bool		via_root;		/* partitions under their root's name, when no publication decides */
+	bool		schema_changes;
 	bool		streaming;
 	List	   *tables;			/* patterns, List of char *; NIL: all */
 	List	   *publications;	/* names, List of char *; NIL: not by publications */
@@ -149,6 +151,9 @@ extern void decode_options_read(DecodeOptions *options, List *given);
 extern void decode_relations_init(DecodeState *state);
 extern DecodeRelation *decode_relation_get(DecodeState *state, Relation relation);
 
+/* May a table of that name be shipped, by what options say of names? */
+extern bool decode_name_is_wanted(const DecodeState *state, const char *schema, const char *name);
+
 /* in decode_publication.c */
 
 /* What the publications say of a relation. */
@@ -164,6 +169,9 @@ typedef struct DecodePublished
 /* Throws for a name that no publication has now. */
 extern void decode_publications_check(List *names);
 extern void decode_publications_look_up(DecodeState *state, Relation relation, DecodePublished *published);
+
+/* Is one of them for all tables, or for those of that schema? */
+extern bool decode_publications_have_schema(DecodeState *state, const char *schema);
 
 /* in decode_filter.c */
 extern void decode_filter_init(DecodeRelation *entry, Relation publish_as, Relation relation, const DecodePublished *published);
@@ -187,6 +195,14 @@ extern void decode_row_complete(const DecodeRelation *entry, Relation relation, 
 
 /* Cells of the shipped columns; is_old: of an old row, of which the log has only the identity. */
 extern CdcCell *decode_row_cells(const DecodeRelation *entry, const DecodeRow *row, bool is_old);
+
+/* in decode_schema.c */
+
+/* Items (CdcSchemaItem) of a message that the event triggers left; false: it has not the form of one. */
+extern bool decode_schema_open(const char *content, Size size, List **items);
+
+/* What an item comes to for the receiver, in record->table and record->schema_change; false: nothing. items: all of the message. */
+extern bool decode_schema_record(DecodeState *state, const CdcSchemaItem *item, const List *items, CdcRecord *record);
 
 /* in decode_text.c */
 extern void decode_text_init(DecodeState *state);

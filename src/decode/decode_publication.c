@@ -22,6 +22,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "catalog/namespace.h"
 #include "catalog/partition.h"
 #include "catalog/pg_publication.h"
 #include "catalog/pg_publication_rel.h"
@@ -106,6 +107,23 @@ published_as(const Publication *publication, Relation relation, int *level)
 		list_member_oid(GetSchemaPublications(RelationGetNamespace(relation)), publication->oid))
 		return relid;
 	return InvalidOid;
+}
+
+bool
+decode_publications_have_schema(DecodeState *state, const char *schema)
+{
+	Oid			nsp = get_namespace_oid(schema, true);
+	ListCell   *lc;
+
+	load_publications(state);
+	foreach(lc, state->publications)
+	{
+		const Publication *publication = lfirst(lc);
+
+		if (publication->alltables || (OidIsValid(nsp) && list_member_oid(GetSchemaPublications(nsp), publication->oid)))
+			return true;
+	}
+	return false;
 }
 
 static int

@@ -145,9 +145,8 @@ look_up(DecodeState *state, Relation relation, DecodePublished *published)
 	published->actions &= options->actions;
 }
 
-/* May a table of that name be shipped at all? */
-static bool
-is_wanted(const DecodeState *state, const char *schema, const char *name)
+bool
+decode_name_is_wanted(const DecodeState *state, const char *schema, const char *name)
 {
 	return strcmp(schema, OWN_SCHEMA) != 0 &&
 		(state->options.tables == NIL || util_patterns_match(state->options.tables, schema, name, NULL));
@@ -291,7 +290,7 @@ build(DecodeState *state, DecodeRelation *entry, Relation relation)
 		entry->table->name = pstrdup(RelationGetRelationName(publish_as));
 		entry->table->relid = published.publish_as;
 		entry->table->version = ++last_version;
-		if (is_wanted(state, entry->table->schema, entry->table->name))
+		if (decode_name_is_wanted(state, entry->table->schema, entry->table->name))
 		{
 			List	   *key = find_identity(entry, relation);
 

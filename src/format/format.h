@@ -106,6 +106,14 @@ extern void format_add_key(CdcFormat *format, const CdcOutTable *table, const Cd
 /* "0/16B3748" */
 extern void format_add_lsn(CdcBuf *out, uint64_t lsn);
 
+/* in format_table.c: what a SCHEMA record says behind its head, as members of the document */
+
+/* For plain JSON; begins with a comma. */
+extern void format_add_schema_change(CdcFormat *format, const CdcRecord *record, CdcBuf *out);
+
+/* For Debezium JSON: databaseName, schemaName, ddl, tableChanges. */
+extern void format_add_table_changes(CdcFormat *format, const CdcRecord *record, CdcBuf *out);
+
 /* in format_schema.c */
 
 /* Kafka Connect's schemas of a change's value and key, as its JsonConverter writes them. */

@@ -14,6 +14,7 @@
  *	  change       {"before", "after", "source", "op", "ts_ms", "transaction"}, op c, u or d
  *	  TRUNCATE     the same with op t, without rows
  *	  message      {"op": "m", "ts_ms", "source", "message": {"prefix", "content"}}, content in base64
+ *	  schema change {"source", "ts_ms", "databaseName", "schemaName", "ddl", "tableChanges", "transaction"}, see format_table.c
  *	  transaction  {"status": "BEGIN" or "END", "id", "ts_ms", "event_count", "data_collections"}
  *
  *	  On top of Debezium: before has the columns that the log has, and no others;
@@ -196,6 +197,19 @@ add_message(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 	cdc_buf_add_str(out, "}}");
 }
 
+static void
+add_schema_change(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
+{
+	cdc_buf_add_char(out, '{');
+	add_source(format, record, out);
+	cdc_buf_add_char(out, ',');
+	add_millis(out, "ts_ms", record->now_us);
+	cdc_buf_add_char(out, ',');
+	format_add_table_changes(format, record, out);
+	add_transaction_block(format, record, out);
+	cdc_buf_add_char(out, '}');
+}
+
 static const char *
 status_text(CdcRecordKind kind)
 {
@@ -226,6 +240,7 @@ status_text(CdcRecordKind kind)
 		case CDC_RECORD_CHANGE:
 		case CDC_RECORD_TRUNCATE:
 		case CDC_RECORD_MESSAGE:
+		case CDC_RECORD_SCHEMA:
 			break;
 	}
 	return "";
@@ -293,6 +308,9 @@ debezium_value(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 			break;
 		case CDC_RECORD_MESSAGE:
 			add_message(format, record, out);
+			break;
+		case CDC_RECORD_SCHEMA:
+			add_schema_change(format, record, out);
 			break;
 		default:
 			add_mark(format, record, out);

@@ -13,6 +13,9 @@
  *	    {"op", "schema", "table", "lsn", "commit_lsn", "xid", "time", "seq", "cascade", "restart_identity", "partition_of"}
  *	  message
  *	    {"op", "lsn", "commit_lsn", "xid", "time", "seq", "transactional", "prefix", "content" or "content_base64"}
+ *	  schema
+ *	    {"op", "schema", "table", "lsn", "commit_lsn", "xid", "time", "seq", "change", "command", "previous", "renamed_to", "renamed_column",
+ *	    "rewritten", "identity", "key", "columns"}; change is create, alter or drop, see format_table.c
  *	  begin, commit, begin_prepare, prepare, commit_prepared, rollback_prepared,
  *	  stream_start, stream_stop, stream_abort, stream_commit, stream_prepare
  *	    {"op", "lsn", "xid", "time", "changes", "gid"}
@@ -42,6 +45,8 @@ op_text(const CdcRecord *record)
 			return "truncate";
 		case CDC_RECORD_MESSAGE:
 			return "message";
+		case CDC_RECORD_SCHEMA:
+			return "schema";
 		case CDC_RECORD_BEGIN:
 			return "begin";
 		case CDC_RECORD_COMMIT:
@@ -243,6 +248,9 @@ plain_value(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 			break;
 		case CDC_RECORD_MESSAGE:
 			add_message(record, out);
+			break;
+		case CDC_RECORD_SCHEMA:
+			format_add_schema_change(format, record, out);
 			break;
 		default:
 			add_mark(record, out);

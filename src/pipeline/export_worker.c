@@ -310,7 +310,10 @@ receive(void *arg, const CdcRecord *record)
 		default:
 			if (export->skipping)
 				return;
-			cdc_sink_write(export->sink, record);
+			if (record->kind == CDC_RECORD_SCHEMA)
+				cdc_sink_schema_change(export->sink, record);
+			else
+				cdc_sink_write(export->sink, record);
 			export->changes++;
 			return;
 	}
@@ -381,9 +384,10 @@ plugin_options(const CatalogPipeline *pipeline)
 	initStringInfo(&tables);
 	foreach(lc, pipeline->tables)
 		appendStringInfo(&tables, "%s%s", tables.len > 0 ? "," : "", (const char *) lfirst(lc));
-	return list_make3(plugin_option("tables", tables.data),
+	return list_make4(plugin_option("tables", tables.data),
 					  plugin_option("origin", catalog_export_text(pipeline, "origin")),
-					  plugin_option("messages", catalog_export_bool(pipeline, "messages") ? "true" : "false"));
+					  plugin_option("messages", catalog_export_bool(pipeline, "messages") ? "true" : "false"),
+					  plugin_option("schema_changes", catalog_export_bool(pipeline, "schema_changes") ? "true" : "false"));
 }
 
 static void

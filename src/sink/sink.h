@@ -6,7 +6,7 @@
  * NOTES
  *	  Calls arrive as
  *
- *		open ((begin write* commit) | write | flush)* close
+ *		open ((begin (write | schema_change)* commit) | write | flush)* close
  *
  *	  where a write outside a transaction is a MESSAGE that is not transactional.
  *	  Transactions come whole and in the order of their commits; a record lives
@@ -66,6 +66,9 @@ typedef struct CdcSinkOps
 
 	void		(*begin) (CdcSink *sink, const CdcRecord *begin);
 	void		(*write) (CdcSink *sink, const CdcRecord *record);
+
+	/* A table has another definition from here on: rows that follow have that form. */
+	void		(*schema_change) (CdcSink *sink, const CdcRecord *record);
 	void		(*commit) (CdcSink *sink, const CdcRecord *commit);
 
 	/* Between transactions: make all that was committed durable, together with that position. */
@@ -97,6 +100,13 @@ cdc_sink_write(CdcSink *sink, const CdcRecord *record)
 {
 	Assert(sink->in_transaction || record->txn == NULL);
 	sink->ops->write(sink, record);
+}
+
+static inline void
+cdc_sink_schema_change(CdcSink *sink, const CdcRecord *record)
+{
+	Assert(sink->in_transaction && record->kind == CDC_RECORD_SCHEMA);
+	sink->ops->schema_change(sink, record);
 }
 
 static inline void

@@ -521,6 +521,7 @@ const CdcSinkOps sink_file_ops = {
 	.open = file_open,
 	.begin = file_begin,
 	.write = file_write,
+	.schema_change = file_write,
 	.commit = file_commit,
 	.flush = file_flush,
 	.close = file_close

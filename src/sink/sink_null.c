@@ -68,6 +68,7 @@ const CdcSinkOps sink_null_ops = {
 	.open = null_open,
 	.begin = null_nothing,
 	.write = null_write,
+	.schema_change = null_write,
 	.commit = null_nothing,
 	.flush = null_flush,
 	.close = null_close

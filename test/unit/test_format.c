@@ -344,6 +344,63 @@ test_changes(void)
 	is_key("json", &usual, &record, "(end)", "TRUNCATE has no key");
 }
 
+#define PLAIN_HEAD                                                                                                                          \
+	"{\"op\":\"schema\",\"schema\":\"shop\",\"table\":\"t\",\"lsn\":\"0/116B3698\",\"commit_lsn\":\"0/116B3748\",\"xid\":740,"               \
+	"\"time\":\"2024-02-29T12:00:00Z\",\"seq\":3,"
+
+#define COLUMN(name, jdbc, type, expression, length, scale, position, optional, counts, generated, has_default, expr)                        \
+	"{\"name\":\"" name "\",\"jdbcType\":" jdbc ",\"nativeType\":null,\"typeName\":\"" type "\",\"typeExpression\":\"" expression             \
+	"\",\"charsetName\":null,\"length\":" length ",\"scale\":" scale ",\"position\":" position ",\"optional\":" optional                      \
+	",\"autoIncremented\":" counts ",\"generated\":" generated ",\"comment\":null,\"hasDefaultValue\":" has_default                           \
+	",\"defaultValueExpression\":" expr ",\"enumValues\":null"
+
+static void
+test_schema_changes(void)
+{
+	static const char *const labels[] = {"low", "h\"igh"};
+	static const uint32_t key[] = {0};
+	static const CdcOutColumn own[] = {
+		{.name = "id",.type = CDC_OUT_INT8,.type_text = "bigint",.key_part = 1,.precision = -1,.scale = -1},
+		{.name = "n",.type = CDC_OUT_NUMERIC,.type_text = "numeric(10,2)",.nullable = true,.precision = 10,.scale = 2},
+		{.name = "m",.type = CDC_OUT_ENUM,.type_text = "shop.mood",.nullable = true,.precision = -1,.scale = -1},
+		{.name = "ts",.type = CDC_OUT_TIMESTAMP,.is_list = true,.type_text = "timestamp(3) without time zone[]",.nullable = true,.precision = -1,.scale = -1},
+	};
+	CdcOutColumnInfo infos[] = {
+		{.identity = 'a',.existing.kind = CDC_CELL_ABSENT},
+		{.default_text = "1.5",.existing = text_cell("1.50")},
+		{.nlabels = 2,.labels = labels,.existing.kind = CDC_CELL_ABSENT},
+		{.is_generated = true,.existing.kind = CDC_CELL_ABSENT},
+	};
+	CdcOutTable def = {.schema = "shop",.name = "t",.relid = 1,.version = 8,.ncolumns = LEN(own),.columns = own,.nkey = 1,.key = key,.identity = 'f'};
+	CdcOutSchemaChange change = {
+		.op = CDC_OUT_ALTER,.command = "ALTER TABLE",.columns = infos,.old_schema = "shop",.old_name = "o\"ld",.old_column = "x",.new_column = "n",.rewritten = true
+	};
+	CdcRecord record = {
+		.kind = CDC_RECORD_SCHEMA,.txn = &txn,.lsn = 292239000,.now_us = INT64_C(1709208001000000),.xid = 740,.order = 3,.table = &def,.schema_change = &change
+	};
+
+	is_record("json", &usual, &record,
+	          PLAIN_HEAD "\"change\":\"alter\",\"command\":\"ALTER TABLE\",\"previous\":{\"schema\":\"shop\",\"table\":\"o\\\"ld\"},\"renamed_column\":{\"from\":\"x\",\"to\":\"n\"},"
+	          "\"rewritten\":true,\"identity\":\"full\",\"key\":[\"id\"],\"columns\":[{\"name\":\"id\",\"type\":\"bigint\",\"nullable\":false,\"as_identity\":\"always\"},"
+	          "{\"name\":\"n\",\"type\":\"numeric(10,2)\",\"nullable\":true,\"default\":\"1.5\",\"existing\":\"1.50\"},"
+	          "{\"name\":\"m\",\"type\":\"shop.mood\",\"nullable\":true,\"labels\":[\"low\",\"h\\\"igh\"]},"
+	          "{\"name\":\"ts\",\"type\":\"timestamp(3) without time zone[]\",\"nullable\":true,\"generated\":true}]}", "P18, P19, P21: ALTER TABLE as plain JSON");
+	is_record("debezium-json", &usual, &record,
+	          "{" SOURCE("shop", "t", "\"seq\":3") ",\"ts_ms\":1709208001000,\"databaseName\":\"db\",\"schemaName\":\"shop\",\"ddl\":null,\"command\":\"ALTER TABLE\","
+	          "\"tableChanges\":[{\"type\":\"ALTER\",\"id\":\"\\\"db\\\".\\\"shop\\\".\\\"t\\\"\",\"previousId\":\"\\\"db\\\".\\\"shop\\\".\\\"o\\\"\\\"ld\\\"\","
+	          "\"renamedColumn\":{\"from\":\"x\",\"to\":\"n\"},\"rewritten\":true,\"table\":{\"defaultCharsetName\":null,\"primaryKeyColumnNames\":[\"id\"],\"columns\":["
+	          COLUMN("id", "-5", "bigint", "bigint", "null", "null", "1", "false", "true", "false", "false", "null") "},"
+	          COLUMN("n", "2", "numeric", "numeric(10,2)", "10", "2", "2", "true", "false", "false", "true", "\"1.5\"") ",\"existing\":\"1.50\"},"
+	          "{\"name\":\"m\",\"jdbcType\":1111,\"nativeType\":null,\"typeName\":\"shop.mood\",\"typeExpression\":\"shop.mood\",\"charsetName\":null,\"length\":null,\"scale\":null,\"position\":3,"
+	          "\"optional\":true,\"autoIncremented\":false,\"generated\":false,\"comment\":null,\"hasDefaultValue\":false,\"defaultValueExpression\":null,\"enumValues\":[\"low\",\"h\\\"igh\"]},"
+	          COLUMN("ts", "2003", "timestamp without time zone[]", "timestamp(3) without time zone[]", "null", "null", "4", "true", "false", "true", "false", "null") "}"
+	          "],\"comment\":null,\"replicaIdentity\":\"full\"}}],\"transaction\":null}", "the same in Debezium's form");
+	change = (CdcOutSchemaChange) {.op = CDC_OUT_DROP,.command = "ALTER TABLE",.new_schema = "x",.new_name = "y"};
+	def.ncolumns = def.nkey = 0;
+	is_record("json", &usual, &record, PLAIN_HEAD "\"change\":\"drop\",\"command\":\"ALTER TABLE\",\"renamed_to\":{\"schema\":\"x\",\"table\":\"y\"}}", "a table that leaves");
+	is_key("json", &usual, &record, "(end)", "it has no key");
+}
+
 static void
 test_marks(void)
 {
@@ -483,6 +540,7 @@ main(void)
 	test_json_text();
 	test_values();
 	test_changes();
+	test_schema_changes();
 	test_marks();
 	test_schemas();
 	test_cache();

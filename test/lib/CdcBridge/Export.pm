@@ -156,6 +156,7 @@ sub replay
 	while (my $record = ($self->{records} // [])->[ $state->{at}++ ])
 	{
 		next if ($record->{source}{schema} // '') ne $schema || ($record->{source}{table} // '') ne $table;
+		next if $record->{tableChanges};
 		my ($op, $before, $after) = @$record{qw(op before after)};
 		if ($op eq 't') { %$rows = (); next; }
 		if ($op eq 'c')

@@ -1,0 +1,323 @@
+/*-------------------------------------------------------------------------
+ *
+ * decode_schema.c
+ *	  Messages that the event triggers left about statements -> definitions of
+ *	  tables, at their place in the transaction.
+ *
+ * NOTES
+ *	  The message names tables; their definitions are read here, from the catalogs
+ *	  as they were behind the statement. So what is told is what rows that follow
+ *	  look like, with the columns that are shipped.
+ *
+ *	  Anybody may have written the message (core/schema_message.h). What it says
+ *	  counts only as far as these catalogs agree: a table is gone when there is
+ *	  none of that name, it had another name when nobody has that name now.
+ *
+ *	  No relation is locked here: whoever holds a table for long must not stop the
+ *	  decoding. That is why the expression of a generated column is not told, to
+ *	  write it down takes a lock on its table.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tupdesc_details.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_enum.h"
+#include "nodes/nodes.h"
+#include "tcop/cmdtag.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/ruleutils.h"
+
+#include "decode/decode_private.h"
+#include "util/util_arena.h"
+
+/* More is not read of one message; the writer begins another one long before. */
+#define MESSAGE_MAX (64 * 1024 * 1024)
+
+bool
+decode_schema_open(const char *content, Size size, List **items)
+{
+	CdcCursor	cursor;
+	CdcArena	arena;
+	CdcSchemaItem item;
+	CdcStatus	status = CDC_MALFORMED;
+
+	*items = NIL;
+	cdc_arena_init(&arena, util_context_allocator(CurrentMemoryContext), 0);
+	if (size <= MESSAGE_MAX)
+		status = cdc_schema_message_open(&cursor, content, size);
+	while (status == CDC_OK)
+	{
+		status = cdc_schema_message_next(&cursor, &arena, &item);
+		if (status == CDC_OK && GetCommandTagEnum(item.command) == CMDTAG_UNKNOWN)
+			status = CDC_MALFORMED;
+		if (status == CDC_OK)
+			*items = lappend(*items, memcpy(palloc(sizeof(item)), &item, sizeof(item)));
+	}
+	return status == CDC_END;
+}
+
+/* Is there a table of that name whose changes are logged? */
+static bool
+name_is_taken(const char *schema, const char *name)
+{
+	Oid			nsp = get_namespace_oid(schema, true);
+	Oid			relid = OidIsValid(nsp) ? get_relname_relid(name, nsp) : InvalidOid;
+	char		kind = OidIsValid(relid) ? get_rel_relkind(relid) : '\0';
+
+	return (kind == RELKIND_RELATION || kind == RELKIND_PARTITIONED_TABLE) &&
+		get_rel_persistence(relid) == RELPERSISTENCE_PERMANENT;
+}
+
+/* ---- columns ---- */
+
+static const char *
+default_text(TupleDesc desc, AttrNumber attnum)
+{
+	for (int i = 0; desc->constr != NULL && i < desc->constr->num_defval; i++)
+	{
+		if (desc->constr->defval[i].adnum == attnum)
+			return deparse_expression(stringToNode(desc->constr->defval[i].adbin), NIL, false, false);
+	}
+	return NULL;
+}
+
+static void
+set_labels(CdcOutColumnInfo *info, Oid typid)
+{
+	Relation	rel = table_open(EnumRelationId, AccessShareLock);
+	Relation	index = index_open(EnumTypIdSortOrderIndexId, AccessShareLock);
+	List	   *labels = NIL;
+	const char **array;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	ListCell   *lc;
+
+	ScanKeyInit(&key, Anum_pg_enum_enumtypid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(typid));
+	scan = systable_beginscan_ordered(rel, index, NULL, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext_ordered(scan, ForwardScanDirection)))
+		labels = lappend(labels, pstrdup(NameStr(((Form_pg_enum) GETSTRUCT(tuple))->enumlabel)));
+	systable_endscan_ordered(scan);
+	index_close(index, AccessShareLock);
+	table_close(rel, AccessShareLock);
+
+	array = palloc(sizeof(char *) * Max(list_length(labels), 1));
+	foreach(lc, labels)
+		array[info->nlabels++] = lfirst(lc);
+	info->labels = array;
+}
+
+/* P18: what a row that is older than a column reads in it, in the form that rows have. */
+static CdcCell *
+existing_values(const DecodeRelation *entry, TupleDesc desc, bool *is_present)
+{
+	DecodeRow	row = {
+		.values = palloc0(sizeof(Datum) * Max(desc->natts, 1)),
+		.nulls = palloc0(sizeof(bool) * Max(desc->natts, 1))
+	};
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		is_present[i] = desc->constr != NULL && desc->constr->missing != NULL && att->atthasmissing && !att->attisdropped &&
+			desc->constr->missing[i].am_present;
+		row.nulls[i] = !is_present[i];
+		if (is_present[i])
+			row.values[i] = datumCopy(desc->constr->missing[i].am_value, att->attbyval, att->attlen);
+	}
+	return decode_row_cells(entry, &row, false);
+}
+
+static const CdcOutColumnInfo *
+column_infos(const DecodeRelation *entry, Relation relation)
+{
+	TupleDesc	desc = RelationGetDescr(relation);
+	CdcOutColumnInfo *infos = palloc0(sizeof(CdcOutColumnInfo) * Max(entry->table->ncolumns, 1));
+	bool	   *is_present = palloc0(sizeof(bool) * Max(desc->natts, 1));
+	const CdcCell *existing = existing_values(entry, desc, is_present);
+
+	for (uint32 i = 0; i < entry->table->ncolumns; i++)
+	{
+		int			attno = entry->columns[i].attno;
+		Form_pg_attribute att = TupleDescAttr(desc, attno);
+		CdcOutColumnInfo *info = &infos[i];
+
+		info->is_generated = att->attgenerated != '\0';
+		if (!info->is_generated && att->atthasdef)
+			info->default_text = default_text(desc, att->attnum);
+		info->identity = att->attidentity;
+		if (entry->columns[i].type == CDC_OUT_ENUM)
+			set_labels(info, entry->columns[i].typid);
+		info->existing.kind = CDC_CELL_ABSENT;
+		if (is_present[attno])
+			info->existing = existing[i];
+	}
+	return infos;
+}
+
+static bool
+has_column(const CdcOutTable *table, const char *name)
+{
+	for (uint32 i = 0; i < table->ncolumns; i++)
+	{
+		if (strcmp(table->columns[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* ---- tables ---- */
+
+static CdcOutTable *
+name_only(uint32 relid, const char *schema, const char *name)
+{
+	CdcOutTable *table = palloc0(sizeof(CdcOutTable));
+
+	table->relid = relid;
+	table->schema = schema;
+	table->name = name;
+	return table;
+}
+
+/* Do rows come under the name of such a table, whatever that is? */
+static bool
+has_own_name(const DecodeState *state, bool is_partitioned, bool is_partition)
+{
+	if (state->options.publications != NIL)
+		return true;
+	return state->options.via_root ? !is_partition : !is_partitioned;
+}
+
+static void
+set_definition(const CdcSchemaItem *item, const DecodeRelation *entry, Relation relation, CdcOutSchemaChange *change)
+{
+	change->columns = column_infos(entry, relation);
+	change->rewritten = item->rewritten;
+	if (item->old_column != NULL && has_column(entry->table, item->new_name) && !has_column(entry->table, item->old_column))
+	{
+		change->old_column = item->old_column;
+		change->new_column = item->new_name;
+	}
+}
+
+/* A table that is there: what it is called, was called, and which of both is shipped. */
+static bool
+describe(DecodeState *state, const CdcSchemaItem *item, Relation relation, CdcRecord *record)
+{
+	const DecodeRelation *entry = decode_relation_get(state, relation);
+	bool		is_shipped = entry->actions != 0 && entry->publish_as == RelationGetRelid(relation);
+	bool		is_renamed = item->old_name != NULL && !name_is_taken(item->old_schema, item->old_name);
+	bool		was_shipped = is_shipped;
+	CdcOutSchemaChange *change;
+
+	if (is_renamed && state->options.publications == NIL)
+		was_shipped = has_own_name(state, relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE, relation->rd_rel->relispartition) &&
+			decode_name_is_wanted(state, item->old_schema, item->old_name);
+	if (!is_shipped && !was_shipped)
+		return false;
+
+	record->schema_change = change = palloc0(sizeof(CdcOutSchemaChange));
+	change->command = item->command;
+	if (!is_shipped)
+	{
+		change->op = CDC_OUT_DROP;
+		record->table = name_only(RelationGetRelid(relation), item->old_schema, item->old_name);
+		change->new_schema = get_namespace_name(RelationGetNamespace(relation));
+		change->new_name = pstrdup(RelationGetRelationName(relation));
+		return true;
+	}
+	change->op = was_shipped && strncmp(item->command, "CREATE", 6) != 0 && strcmp(item->command, "SELECT INTO") != 0 ? CDC_OUT_ALTER : CDC_OUT_CREATE;
+	record->table = entry->table;
+	if (is_renamed)
+	{
+		change->old_schema = item->old_schema;
+		change->old_name = item->old_name;
+	}
+	set_definition(item, entry, relation, change);
+	return true;
+}
+
+static bool
+table_record(DecodeState *state, const CdcSchemaItem *item, CdcRecord *record)
+{
+	Relation	relation = RelationIdGetRelation(item->relid);
+	char		kind;
+	bool		result = false;
+
+	if (!RelationIsValid(relation))
+		return false;
+	kind = relation->rd_rel->relkind;
+	if ((kind == RELKIND_RELATION || kind == RELKIND_PARTITIONED_TABLE) &&
+		relation->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT)
+		result = describe(state, item, relation, record);
+	RelationClose(relation);
+	return result;
+}
+
+/* Was a table that is gone published? Its own entries in the catalog of publications went with it, and the message has them. */
+static bool
+was_published(DecodeState *state, const CdcSchemaItem *item, const List *items)
+{
+	const List *names = state->options.publications;
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	if (names == NIL || decode_publications_have_schema(state, item->schema))
+		return true;
+	foreach(lc, items)
+	{
+		const CdcSchemaItem *other = lfirst(lc);
+
+		if (other->kind != CDC_SCHEMA_UNPUBLISHED || strcmp(other->schema, item->schema) != 0 ||
+			(other->name != NULL && strcmp(other->name, item->name) != 0))
+			continue;
+		foreach(lc2, names)
+		{
+			if (strcmp(lfirst(lc2), other->new_name) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool
+gone_record(DecodeState *state, const CdcSchemaItem *item, const List *items, CdcRecord *record)
+{
+	CdcOutSchemaChange *change;
+
+	if (!decode_name_is_wanted(state, item->schema, item->name) || !has_own_name(state, item->is_partitioned, item->is_partition) ||
+		name_is_taken(item->schema, item->name) || !was_published(state, item, items))
+		return false;
+	record->table = name_only(item->relid, item->schema, item->name);
+	record->schema_change = change = palloc0(sizeof(CdcOutSchemaChange));
+	change->op = CDC_OUT_DROP;
+	change->command = item->command;
+	return true;
+}
+
+bool
+decode_schema_record(DecodeState *state, const CdcSchemaItem *item, const List *items, CdcRecord *record)
+{
+	switch (item->kind)
+	{
+		case CDC_SCHEMA_TABLE:
+			return table_record(state, item, record);
+		case CDC_SCHEMA_GONE:
+			return gone_record(state, item, items, record);
+		case CDC_SCHEMA_UNPUBLISHED:
+			break;
+	}
+	return false;
+}
