@@ -8,14 +8,9 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
-#include "access/transam.h"
-#include "catalog/catalog.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_namespace.h"
-#include "commands/defrem.h"
 #include "fmgr.h"
 #include "foreign/foreign.h"
 #include "funcapi.h"
@@ -31,9 +26,10 @@
 #include "catalog/catalog_export.h"
 #include "compat/pg_compat.h"
 #include "decode/decode_reader.h"
+#include "pipeline/export_rights.h"
+#include "pipeline/export_tables.h"
 #include "pipeline/shmem.h"
 #include "util/util_error.h"
-#include "util/util_pattern.h"
 
 PG_FUNCTION_INFO_V1(cdc_stat_export);
 
@@ -66,28 +62,13 @@ api_check_sink(const CatalogPipeline *pipeline)
 						 quote_identifier(GetUserNameFromId(pipeline->owner, false)))));
 }
 
-/* May the owner read all of it? The log holds every column. */
-static void
-check_rights(const CatalogPipeline *pipeline, Oid relid, const char *table)
-{
-	if (pg_class_aclcheck(relid, pipeline->owner, ACL_SELECT) == ACLCHECK_OK)
-		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-			 errmsg("permission denied for table %s", table),
-			 errdetail("The owner of pipeline \"%s\" needs SELECT on what it ships.", pipeline->name),
-			 errhint("Run GRANT SELECT ON %s TO %s.", table, quote_identifier(GetUserNameFromId(pipeline->owner, false)))));
-}
-
 /* Does a change of a row tell which row that is? */
 static void
 check_identity(const CatalogPipeline *pipeline, Relation rel, const char *table)
 {
 	char		identity = rel->rd_rel->relreplident;
 
-	/* partitions have their own */
-	if (rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE || identity == REPLICA_IDENTITY_FULL ||
-		OidIsValid(RelationGetReplicaIndex(rel)))
+	if (identity == REPLICA_IDENTITY_FULL || OidIsValid(RelationGetReplicaIndex(rel)))
 		return;
 	ereport(ERROR,
 			(errcode(CDC_ERRCODE_NO_KEY),
@@ -100,45 +81,41 @@ check_identity(const CatalogPipeline *pipeline, Relation rel, const char *table)
 			 errhint("Run ALTER TABLE %s REPLICA IDENTITY FULL.", table)));
 }
 
+/* All its columns are shipped, as no publication chooses. */
+static void
+check_rights(const CatalogPipeline *pipeline, Oid relid)
+{
+	Relation	rel = table_open(relid, AccessShareLock);
+	Bitmapset  *columns = NULL;
+
+	for (int i = 0; i < RelationGetNumberOfAttributes(rel); i++)
+	{
+		if (!TupleDescAttr(RelationGetDescr(rel), i)->attisdropped)
+			columns = bms_add_member(columns, i + 1);
+	}
+	export_rights_check(NULL, InvalidXLogRecPtr, pipeline, rel, columns);
+	table_close(rel, AccessShareLock);
+}
+
 static void
 check_table(const CatalogPipeline *pipeline, Oid relid)
 {
 	Relation	rel = table_open(relid, AccessShareLock);
-	char	   *table = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)), RelationGetRelationName(rel));
 
-	check_rights(pipeline, relid, table);
-	check_identity(pipeline, rel, table);
+	check_rights(pipeline, export_name_of(relid, export_via_root(pipeline)));
+	check_identity(pipeline, rel, quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)), RelationGetRelationName(rel)));
 	table_close(rel, AccessShareLock);
 }
 
 void
 api_check_export_tables(const CatalogPipeline *pipeline)
 {
-	Relation	classes = table_open(RelationRelationId, AccessShareLock);
-	SysScanDesc scan = systable_beginscan(classes, InvalidOid, false, NULL, 0, NULL);
-	List	   *relids = NIL;
-	HeapTuple	tuple;
 	ListCell   *lc;
 
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
-		char	   *schema;
-
-		/* only what is logged can be decoded */
-		if ((form->relkind != RELKIND_RELATION && form->relkind != RELKIND_PARTITIONED_TABLE) ||
-			form->relpersistence != RELPERSISTENCE_PERMANENT || form->oid < FirstNormalObjectId)
-			continue;
-		schema = get_namespace_name(form->relnamespace);
-		if (schema != NULL && strcmp(schema, "cdc_bridge") != 0 && util_patterns_match(pipeline->tables, schema, NameStr(form->relname), NULL))
-			relids = lappend_oid(relids, form->oid);
-	}
-	systable_endscan(scan);
-	table_close(classes, AccessShareLock);
-
-	/* the same complaint first, wherever the rows lie */
-	list_sort(relids, list_oid_cmp);
-	foreach(lc, relids)
+	/* a publication chooses among tables and columns, and lets no change pass that does not tell its row; the worker looks at rights */
+	if (catalog_pipeline_option(pipeline, "publication_names") != NULL)
+		return;
+	foreach(lc, export_tables(pipeline))
 		check_table(pipeline, lfirst_oid(lc));
 }
 

@@ -64,9 +64,9 @@ allowed(const UtilOption *option)
 static void
 put_table(ReturnSetInfo *rsinfo, const UtilOptionTable *table)
 {
-	for (int i = 0; i < table->count; i++)
+	for (int i = 0; i < util_option_count(table); i++)
 	{
-		const UtilOption *option = &table->options[i];
+		const UtilOption *option = util_option_nth(table, i);
 		const char *texts[LIST_OPTIONS_COLUMNS];
 		Datum		values[LIST_OPTIONS_COLUMNS] = {0};
 		bool		nulls[LIST_OPTIONS_COLUMNS];

@@ -36,7 +36,9 @@
 #include "api/api.h"
 #include "catalog/catalog_lock.h"
 #include "compat/pg_compat.h"
+#include "decode/decode.h"
 #include "pipeline/budget.h"
+#include "pipeline/export_plugin.h"
 #include "pipeline/shmem.h"
 #include "schema/type_map.h"
 #include "snapshot/snapshot.h"
@@ -296,7 +298,9 @@ void
 api_check_options(const CatalogPipeline *pipeline)
 {
 	catalog_pipeline_options_check(pipeline);
-	if (pipeline->sink == NULL)
+	if (pipeline->sink != NULL)
+		decode_options_check(export_plugin_options(pipeline));
+	else
 		schema_overrides_check(catalog_pipeline_option(pipeline, "column_types"));
 }
 

@@ -30,7 +30,6 @@ extern const UtilOptionTable catalog_null_server_options;
 /* Value of an option of an outgoing pipeline, as given or its default. */
 extern int	catalog_export_int(const CatalogPipeline *pipeline, const char *name);
 extern bool catalog_export_bool(const CatalogPipeline *pipeline, const char *name);
-extern const char *catalog_export_text(const CatalogPipeline *pipeline, const char *name);
 
 /* Is that foreign data wrapper one of sinks, and what options do its servers have? NULL: it is none. */
 extern const UtilOptionTable *catalog_sink_options(const char *wrapper);

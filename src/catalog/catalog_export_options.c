@@ -11,21 +11,13 @@
 #include <limits.h>
 
 #include "catalog/catalog_export.h"
-
-static const char *const format_values[] = {"debezium-json", "json", NULL};
-static const char *const origin_values[] = {"any", "none", NULL};
+#include "catalog/catalog_record_options.h"
 
 static const UtilOption export_option_list[] = {
-	{.name = "format",.type = UTIL_OPTION_ENUM,.default_text = "debezium-json",.values = format_values,
-	.description = "how a change is written"},
 	{.name = "flush_max_kb",.type = UTIL_OPTION_INT,.default_text = "8192",.min = 1,.max = 1048576,.unit = "kB",
 	.description = "make what was written durable when it has this size; a transaction is never split"},
 	{.name = "flush_max_ms",.type = UTIL_OPTION_INT,.default_text = "200",.min = 0,.max = 60000,.unit = "ms",
 	.description = "make what was written durable at the latest after this time; 0: after every transaction"},
-	{.name = "messages",.type = UTIL_OPTION_BOOL,.default_text = "false",
-	.description = "ship what pg_logical_emit_message() wrote, too"},
-	{.name = "origin",.type = UTIL_OPTION_ENUM,.default_text = "any",.values = origin_values,
-	.description = "ship all changes, or only those that no replication brought here"},
 	{.name = "schema_changes",.type = UTIL_OPTION_BOOL,.default_text = "true",
 	.description = "ship what statements do to the tables' definitions, too"},
 	{.name = "slot_max_mb",.type = UTIL_OPTION_INT,.default_text = "0",.min = 0,.max = INT_MAX,.unit = "MB",
@@ -36,7 +28,8 @@ const UtilOptionTable catalog_export_options = {
 	.kind = "pipeline",
 	.subject = "outgoing",
 	.options = export_option_list,
-	.count = lengthof(export_option_list)
+	.count = lengthof(export_option_list),
+	.base = &catalog_record_options
 };
 
 static const UtilOption file_server_option_list[] = {
@@ -88,10 +81,4 @@ bool
 catalog_export_bool(const CatalogPipeline *pipeline, const char *name)
 {
 	return util_option_bool(&catalog_export_options, name, catalog_pipeline_option(pipeline, name));
-}
-
-const char *
-catalog_export_text(const CatalogPipeline *pipeline, const char *name)
-{
-	return util_option_text(&catalog_export_options, name, catalog_pipeline_option(pipeline, name));
 }

@@ -82,17 +82,6 @@ catalog_pipeline_option_table(const CatalogPipeline *pipeline)
 	return pipeline->sink != NULL ? &catalog_export_options : &catalog_pipeline_options;
 }
 
-static const UtilOption *
-find(const UtilOptionTable *table, const char *name)
-{
-	for (int i = 0; i < table->count; i++)
-	{
-		if (strcmp(table->options[i].name, name) == 0)
-			return &table->options[i];
-	}
-	return NULL;
-}
-
 /* Is "null" one of an option's words? Then JSON's null means it too. */
 static bool
 takes_null(const UtilOption *option)
@@ -135,7 +124,7 @@ option_text(const UtilOptionTable *table, Datum options, const char *name)
 {
 	JsonbValue *value = getKeyJsonValueFromContainer(&DatumGetJsonbP(options)->root, name, strlen(name), NULL);
 
-	return value == NULL ? NULL : value_to_text(find(table, name), value);
+	return value == NULL ? NULL : value_to_text(util_option_find(table, name), value);
 }
 
 /* Options that say the opposite of each other. */
@@ -185,7 +174,7 @@ catalog_pipeline_options_check(const CatalogPipeline *pipeline)
 			continue;
 		name = pnstrdup(value.val.string.val, value.val.string.len);
 		(void) JsonbIteratorNext(&it, &value, true);
-		text = value_to_text(find(table, name), &value);
+		text = value_to_text(util_option_find(table, name), &value);
 		(void) util_option_check(table, name, text);
 	}
 	if (table == &catalog_pipeline_options)

@@ -27,14 +27,28 @@
 #define CDC_DECODE_H
 
 #include "postgres.h"
+#include "nodes/bitmapset.h"
+#include "nodes/pg_list.h"
+#include "utils/relcache.h"
 
 #include "core/outgoing.h"
 #include "util/util_options.h"
 
 typedef void (*DecodeEmit) (void *arg, const CdcRecord *record);
 
+/*
+ * Called before the first change of a relation, and again when the relation,
+ * roles or rights may have changed: with the relation under whose name it is
+ * shipped and the attribute numbers that are. It sees the catalogs as they were
+ * at that change, and throws when they must not be shipped.
+ */
+typedef void (*DecodeMeet) (void *arg, Relation relation, const Bitmapset *columns);
+
 /* Let the decoding context that this process starts next hand its records to emit. */
-extern void decode_take(DecodeEmit emit, void *arg);
+extern void decode_take(DecodeEmit emit, DecodeMeet meet, void *arg);
+
+/* Throws for options (List of DefElem) that the plugin does not take. */
+extern void decode_options_check(List *options);
 
 /* The plugin's options. */
 extern const UtilOptionTable decode_options;

@@ -44,13 +44,15 @@ PGDLLEXPORT void _PG_output_plugin_init(OutputPluginCallbacks *cb);
 
 /* What the next context that is started does with its records. */
 static DecodeEmit next_emit;
-static void *next_emit_arg;
+static DecodeMeet next_meet;
+static void *next_arg;
 
 void
-decode_take(DecodeEmit emit, void *arg)
+decode_take(DecodeEmit emit, DecodeMeet meet, void *arg)
 {
 	next_emit = emit;
-	next_emit_arg = arg;
+	next_meet = meet;
+	next_arg = arg;
 }
 
 static int64
@@ -104,7 +106,8 @@ startup_cb(LogicalDecodingContext *ctx, OutputPluginOptions *plugin_options, boo
 	state->context = context;
 	state->change_context = AllocSetContextCreate(context, "cdc decoded change", ALLOCSET_DEFAULT_SIZES);
 	state->emit = taker != NULL ? taker : decode_text_emit;
-	state->emit_arg = taker != NULL ? next_emit_arg : state;
+	state->emit_arg = taker != NULL ? next_arg : state;
+	state->meet = taker != NULL ? next_meet : NULL;
 	ctx->output_plugin_private = state;
 
 	/* a slot that is being made has no options yet: they are those of none given, and nothing is handed on */

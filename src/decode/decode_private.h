@@ -42,8 +42,6 @@ typedef struct DecodeOptions
 	int			actions;		/* DecodeAction bits */
 	bool		arrays_as_text;
 	bool		generated_columns;
-	bool		include_key;
-	bool		include_transaction;
 	bool		messages;
 	bool		foreign_origins;	/* also what came by replication */
 	bool		via_root;		/* partitions under their root's name, when no publication decides */
@@ -78,6 +76,7 @@ typedef struct DecodeRelation
 	Oid			publish_as;		/* the relation under whose name it is shipped */
 	CdcOutTable *table;
 	DecodeColumn *columns;		/* as many as table->ncolumns */
+	Bitmapset  *shipped;		/* attribute numbers of publish_as */
 	int			natts;			/* of the tuples in the log */
 	bool	   *in_identity;	/* natts: is it in old rows? */
 	bool		has_identity;	/* are there old rows at all? */
@@ -122,6 +121,7 @@ typedef struct DecodeState
 	DecodeOptions options;
 	DecodeEmit	emit;
 	void	   *emit_arg;
+	DecodeMeet	meet;			/* with emit_arg; NULL: nobody asks */
 	int64		now_us;			/* when the transaction, or the block of one, began to be decoded */
 	bool		in_block;		/* between STREAM_START and STREAM_STOP */
 	bool		block_begun;	/* STREAM_START was handed on */

@@ -223,7 +223,7 @@ decode_slot_create(const char *name)
 	/* until it is complete it goes with this process */
 	cdc_replication_slot_create(name, RS_EPHEMERAL);
 	owner = take_resources();
-	decode_take(ignore_record, NULL);
+	decode_take(ignore_record, NULL, NULL);
 	context = CreateInitDecodingContext(PLUGIN, NIL, false, InvalidXLogRecPtr, &reading_and_waiting, NULL, NULL, NULL);
 	DecodingContextFindStartpoint(context);
 	start = MyReplicationSlot->data.confirmed_flush;

@@ -7,7 +7,7 @@
  *	  An entry is built when a change of the relation is met, from the catalogs
  *	  as they were at that change, and again after anything changed that it was
  *	  built from: the relation itself (its own invalidation), or publications,
- *	  schemas' names and types (which raise the generation of the whole cache).
+ *	  schemas' names, roles and types (which raise the generation of the whole cache).
  *	  Invalidations come at the right places of the log by themselves.
  *
  *	  Which row a change means is told by the columns of the replica identity.
@@ -111,6 +111,8 @@ decode_relations_init(DecodeState *state)
 	CacheRegisterSyscacheCallback(PUBLICATIONNAMESPACEMAP, catalog_changed, (Datum) 0);
 	CacheRegisterSyscacheCallback(NAMESPACEOID, catalog_changed, (Datum) 0);
 	CacheRegisterSyscacheCallback(TYPEOID, catalog_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHOID, catalog_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, catalog_changed, (Datum) 0);
 	callbacks_registered = true;
 }
 
@@ -241,6 +243,7 @@ add_columns(DecodeState *state, DecodeRelation *entry, Relation publish_as, Rela
 			own = own_column(relation, NameStr(att->attname));
 		if (own == NULL)
 			continue;
+		entry->shipped = bms_add_member(entry->shipped, att->attnum);
 		decode_column_init(state, entry->context, own, &entry->columns[entry->table->ncolumns], &out[entry->table->ncolumns]);
 		entry->table->ncolumns++;
 	}
@@ -297,6 +300,8 @@ build(DecodeState *state, DecodeRelation *entry, Relation relation)
 			add_columns(state, entry, publish_as, relation, &published);
 			set_key(entry, key);
 			decode_filter_init(entry, publish_as, relation, &published);
+			if (state->meet != NULL)
+				state->meet(state->emit_arg, publish_as, entry->shipped);
 			entry->actions = published.actions;
 			entry->publish_as = published.publish_as;
 		}

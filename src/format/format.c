@@ -92,3 +92,33 @@ cdc_format_key(CdcFormat *format, const CdcRecord *record, CdcBuf *out, CdcError
 	format->ops->key(format, record, out);
 	return result(out, record, err);
 }
+
+/* Does the document say something that the options ask for? */
+static bool
+is_wanted(const CdcFormat *format, const CdcRecord *record)
+{
+	return format->options.transaction || (record->kind != CDC_RECORD_BEGIN && record->kind != CDC_RECORD_COMMIT);
+}
+
+CdcStatus
+cdc_format_record(CdcFormat *format, const CdcRecord *record, CdcBuf *out, CdcError *err)
+{
+	CdcStatus	status;
+
+	if (!is_wanted(format, record))
+		return CDC_END;
+	if (!format->options.key)
+		return cdc_format_value(format, record, out, err);
+	cdc_buf_add_str(out, "{\"value\":");
+	status = cdc_format_value(format, record, out, err);
+	if (status != CDC_OK)
+		return status;
+	cdc_buf_add_str(out, ",\"key\":");
+	status = cdc_format_key(format, record, out, err);
+	if (status == CDC_END)
+		cdc_buf_add_str(out, "null");
+	else if (status != CDC_OK)
+		return status;
+	cdc_buf_add_char(out, '}');
+	return result(out, record, err);
+}

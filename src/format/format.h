@@ -30,7 +30,8 @@
 typedef struct CdcFormatOptions
 {
 	bool		schemas;		/* each document carries its schema (Debezium JSON) */
-	bool		transaction;	/* each change tells its place in its transaction (Debezium JSON) */
+	bool		transaction;	/* a document for each begin and commit; each change tells its place in its transaction (Debezium JSON) */
+	bool		key;			/* records are {"value": ..., "key": ...} */
 	bool		numeric_as_number;	/* numeric as a JSON number with all its digits; else as a string */
 	bool		bytes_as_hex;	/* bytea as hexadecimal digits; else as base64 */
 	bool		types;			/* each change tells its columns' types (plain JSON) */
@@ -82,6 +83,9 @@ extern const CdcFormatOps *cdc_format_nth(int n);
 extern void cdc_format_init(CdcFormat *format, const CdcFormatOps *ops, const CdcFormatOptions *options,
 							const CdcAllocator *allocator);
 extern void cdc_format_free(CdcFormat *format);
+
+/* Append what the options want of a record. CDC_END, with nothing appended, when they do not want it. */
+extern CdcStatus cdc_format_record(CdcFormat *format, const CdcRecord *record, CdcBuf *out, CdcError *err);
 
 /* Append the document of a record. */
 extern CdcStatus cdc_format_value(CdcFormat *format, const CdcRecord *record, CdcBuf *out, CdcError *err);

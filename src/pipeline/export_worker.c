@@ -29,9 +29,7 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "foreign/foreign.h"
-#include "lib/stringinfo.h"
 #include "miscadmin.h"
-#include "nodes/makefuncs.h"
 #include "pgstat.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -39,6 +37,8 @@
 
 #include "catalog/catalog_export.h"
 #include "decode/decode_reader.h"
+#include "pipeline/export_plugin.h"
+#include "pipeline/export_rights.h"
 #include "pipeline/worker.h"
 #include "sink/sink.h"
 #include "util/util_error.h"
@@ -57,6 +57,7 @@ typedef struct Export
 {
 	Worker	   *worker;
 	CatalogExport *state;
+	ExportRights *rights;
 	CdcSink    *sink;
 	DecodeReader *reader;
 	CdcSinkPosition durable;	/* the sink has it */
@@ -108,6 +109,7 @@ load_state(Export *export)
 	begin_transaction();
 	old = MemoryContextSwitchTo(export->worker->cxt);
 	export->state = catalog_export_load(export->worker->pipeline_id);
+	export->rights = export_rights_load(export->worker->pipeline);
 	MemoryContextSwitchTo(old);
 	end_transaction(export);
 }
@@ -274,6 +276,15 @@ open_sink(Export *export)
 	export->handed = export->durable.lsn;
 }
 
+/* DecodeMeet */
+static void
+meet(void *arg, Relation relation, const Bitmapset *columns)
+{
+	const Export *export = arg;
+
+	export_rights_check(export->rights, decode_reader_position(export->reader), export->worker->pipeline, relation, columns);
+}
+
 /* DecodeEmit */
 static void
 receive(void *arg, const CdcRecord *record)
@@ -369,27 +380,6 @@ confirm_quiet(Export *export)
 
 /* ---- the loop ---- */
 
-static DefElem *
-plugin_option(const char *name, const char *value)
-{
-	return makeDefElem(pstrdup(name), (Node *) makeString(pstrdup(value)), -1);
-}
-
-static List *
-plugin_options(const CatalogPipeline *pipeline)
-{
-	StringInfoData tables;
-	ListCell   *lc;
-
-	initStringInfo(&tables);
-	foreach(lc, pipeline->tables)
-		appendStringInfo(&tables, "%s%s", tables.len > 0 ? "," : "", (const char *) lfirst(lc));
-	return list_make4(plugin_option("tables", tables.data),
-					  plugin_option("origin", catalog_export_text(pipeline, "origin")),
-					  plugin_option("messages", catalog_export_bool(pipeline, "messages") ? "true" : "false"),
-					  plugin_option("schema_changes", catalog_export_bool(pipeline, "schema_changes") ? "true" : "false"));
-}
-
 static void
 follow(Export *export)
 {
@@ -434,8 +424,8 @@ run(Worker *worker)
 		end_durable_transaction(export);
 		export->state->is_begun = true;
 	}
-	decode_take(receive, export);
-	export->reader = decode_reader_open(export->state->slot_name, plugin_options(worker->pipeline));
+	decode_take(receive, meet, export);
+	export->reader = decode_reader_open(export->state->slot_name, export_plugin_options(worker->pipeline));
 	follow(export);
 }
 

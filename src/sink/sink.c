@@ -10,9 +10,9 @@
 
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
-#include "common/shortest_dec.h"
 #include "miscadmin.h"
 
+#include "catalog/catalog_record_options.h"
 #include "sink/sink.h"
 #include "util/util_arena.h"
 #include "util/util_error.h"
@@ -36,31 +36,36 @@ cdc_sink_open(const char *wrapper, const CdcSinkTarget *target, bool *found, Cdc
 			 errdetail("Its foreign data wrapper is \"%s\".", wrapper)));
 }
 
+/* CatalogGivenOption */
+static const char *
+given_option(void *arg, const char *name)
+{
+	return catalog_pipeline_option(arg, name);
+}
+
 CdcFormat *
 sink_format(const CatalogPipeline *pipeline)
 {
 	CdcFormat  *format = palloc0(sizeof(CdcFormat));
-	const CdcFormatOps *ops = cdc_format_find(catalog_export_text(pipeline, "format"));
-	CdcFormatOptions options = {
-		.server_name = pipeline->name,
-		.database = get_database_name(MyDatabaseId),
-		.version = "0.1",
-		.unavailable = CDC_FORMAT_UNAVAILABLE,
-		.double_text = double_to_shortest_decimal_buf,
-		.float_text = float_to_shortest_decimal_buf,
-	};
+	CdcFormatOptions options;
+	const CdcFormatOps *ops = catalog_record_format(given_option, unconstify(CatalogPipeline *, pipeline), &options);
 
+	options.database = get_database_name(MyDatabaseId);
+	if (options.server_name == NULL)
+		options.server_name = options.database;
 	cdc_format_init(format, ops, &options, util_context_allocator(CurrentMemoryContext));
 	return format;
 }
 
-void
+bool
 sink_add_document(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 {
 	CdcError	error;
+	CdcStatus	status = cdc_format_record(format, record, out, &error);
 
-	if (cdc_format_value(format, record, out, &error) != CDC_OK)
+	if (status != CDC_OK && status != CDC_END)
 		util_throw(&error, "could not write a change in the pipeline's format");
+	return status == CDC_OK;
 }
 
 const char *

@@ -133,8 +133,8 @@ cdc_sink_close(CdcSink *sink)
 /* For the sinks that write documents: the format that the pipeline's options ask for, in CurrentMemoryContext. */
 extern CdcFormat *sink_format(const CatalogPipeline *pipeline);
 
-/* Append a record's document in it; throws when that cannot be done. */
-extern void sink_add_document(CdcFormat *format, const CdcRecord *record, CdcBuf *out);
+/* Append what the pipeline's options want of a record; false when that is nothing. Throws when it cannot be written. */
+extern bool sink_add_document(CdcFormat *format, const CdcRecord *record, CdcBuf *out);
 
 /* Value of an option of the SERVER, or NULL. */
 extern const char *sink_option(const CdcSinkTarget *target, const char *name);

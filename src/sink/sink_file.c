@@ -491,38 +491,26 @@ file_write(CdcSink *base, const CdcRecord *record)
 	FileSink   *sink = (FileSink *) base;
 	size_t		start = sink->out.len;
 
-	sink_add_document(sink->format, record, &sink->out);
+	/* the position has to become durable even when no line says so */
+	sink->dirty = true;
+	if (!sink_add_document(sink->format, record, &sink->out))
+		return;
 	cdc_buf_add_char(&sink->out, '\n');
 	if (sink->out.status != CDC_OK)
 		util_throw_out_of_memory();
 	COMP_CRC32C(sink->crc, sink->out.data + start, sink->out.len - start);
 	base->bytes += sink->out.len - start;
-	sink->dirty = true;
 	if (sink->out.len >= WRITE_SIZE)
 		write_out(sink);
-}
-
-static void
-file_begin(CdcSink *base, const CdcRecord *record)
-{
-}
-
-static void
-file_commit(CdcSink *base, const CdcRecord *record)
-{
-	FileSink   *sink = (FileSink *) base;
-
-	/* its position has to become durable even when none of its records is written */
-	sink->dirty = true;
 }
 
 const CdcSinkOps sink_file_ops = {
 	.wrapper = "cdc_file",
 	.open = file_open,
-	.begin = file_begin,
+	.begin = file_write,
 	.write = file_write,
 	.schema_change = file_write,
-	.commit = file_commit,
+	.commit = file_write,
 	.flush = file_flush,
 	.close = file_close
 };

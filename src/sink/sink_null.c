@@ -44,13 +44,8 @@ null_write(CdcSink *base, const CdcRecord *record)
 	if (sink->format == NULL)
 		return;
 	cdc_buf_reset(&sink->out);
-	sink_add_document(sink->format, record, &sink->out);
-	base->bytes += sink->out.len;
-}
-
-static void
-null_nothing(CdcSink *base, const CdcRecord *record)
-{
+	if (sink_add_document(sink->format, record, &sink->out))
+		base->bytes += sink->out.len;
 }
 
 static void
@@ -66,10 +61,10 @@ null_close(CdcSink *base)
 const CdcSinkOps sink_null_ops = {
 	.wrapper = "cdc_null",
 	.open = null_open,
-	.begin = null_nothing,
+	.begin = null_write,
 	.write = null_write,
 	.schema_change = null_write,
-	.commit = null_nothing,
+	.commit = null_write,
 	.flush = null_flush,
 	.close = null_close
 };

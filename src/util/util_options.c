@@ -42,13 +42,27 @@ owner_text(const UtilOptionTable *table)
 	return psprintf("%s %s", table->subject, table->kind);
 }
 
-static const UtilOption *
-find(const UtilOptionTable *table, const char *name)
+int
+util_option_count(const UtilOptionTable *table)
 {
-	for (int i = 0; i < table->count; i++)
+	return table->count + (table->base != NULL ? util_option_count(table->base) : 0);
+}
+
+const UtilOption *
+util_option_nth(const UtilOptionTable *table, int i)
+{
+	return i < table->count ? &table->options[i] : util_option_nth(table->base, i - table->count);
+}
+
+const UtilOption *
+util_option_find(const UtilOptionTable *table, const char *name)
+{
+	for (int i = 0; i < util_option_count(table); i++)
 	{
-		if (strcmp(table->options[i].name, name) == 0)
-			return &table->options[i];
+		const UtilOption *option = util_option_nth(table, i);
+
+		if (strcmp(option->name, name) == 0)
+			return option;
 	}
 	return NULL;
 }
@@ -59,28 +73,32 @@ names_nearest_first(const UtilOptionTable *table, const char *name)
 {
 	StringInfoData buf;
 	int			len = (int) strlen(name);
-	int		   *distance = palloc0(sizeof(int) * table->count);
-	bool	   *used = palloc0(sizeof(bool) * table->count);
+	int			count = util_option_count(table);
+	int		   *distance = palloc0(sizeof(int) * count);
+	bool	   *used = palloc0(sizeof(bool) * count);
 
-	for (int i = 0; i < table->count; i++)
+	for (int i = 0; i < count; i++)
 	{
 		if (len > 0 && len <= LEVENSHTEIN_MAX)
-			distance[i] = varstr_levenshtein(name, len, table->options[i].name,
-											 (int) strlen(table->options[i].name), 1, 1, 1, true);
+		{
+			const char *other = util_option_nth(table, i)->name;
+
+			distance[i] = varstr_levenshtein(name, len, other, (int) strlen(other), 1, 1, 1, true);
+		}
 	}
 
 	initStringInfo(&buf);
-	for (int n = 0; n < table->count; n++)
+	for (int n = 0; n < count; n++)
 	{
 		int			best = -1;
 
-		for (int i = 0; i < table->count; i++)
+		for (int i = 0; i < count; i++)
 		{
 			if (!used[i] && (best < 0 || distance[i] < distance[best]))
 				best = i;
 		}
 		used[best] = true;
-		appendStringInfo(&buf, "%s%s", n > 0 ? ", " : "", table->options[best].name);
+		appendStringInfo(&buf, "%s%s", n > 0 ? ", " : "", util_option_nth(table, best)->name);
 	}
 	return buf.data;
 }
@@ -185,7 +203,7 @@ value_is_valid(const UtilOption *option, const char *value)
 const UtilOption *
 util_option_name_check(const UtilOptionTable *table, const char *name)
 {
-	const UtilOption *option = find(table, name);
+	const UtilOption *option = util_option_find(table, name);
 
 	if (option == NULL)
 		ereport(ERROR,
@@ -218,7 +236,7 @@ util_option_check(const UtilOptionTable *table, const char *name, const char *va
 static const UtilOption *
 find_for_reading(const UtilOptionTable *table, const char *name, UtilOptionType type, const char **value)
 {
-	const UtilOption *option = find(table, name);
+	const UtilOption *option = util_option_find(table, name);
 
 	if (option == NULL)
 		elog(ERROR, "no option \"%s\" for %s", name, owner_text(table));

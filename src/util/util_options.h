@@ -44,7 +44,15 @@ typedef struct UtilOptionTable
 	const char *subject;		/* what has them: "cdc_mysql", "pipeline" */
 	const UtilOption *options;
 	int			count;
+	const struct UtilOptionTable *base; /* its options too, which others share; NULL: no more */
 } UtilOptionTable;
+
+/* How many options there are, those of the base too, and the i-th of them. */
+extern int	util_option_count(const UtilOptionTable *table);
+extern const UtilOption *util_option_nth(const UtilOptionTable *table, int i);
+
+/* The option of that name, or NULL. */
+extern const UtilOption *util_option_find(const UtilOptionTable *table, const char *name);
 
 /*
  * Check one option and its value; ereport(ERROR) with the valid names (nearest

@@ -25,6 +25,10 @@ SELECT cdc_create_pipeline('shop_out', sink => 'export_files', tables => '{shop.
 \echo :LAST_ERROR_SQLSTATE
 SELECT cdc_create_pipeline('shop_out', sink => 'export_files', tables => '{shop.*}', options => '{"format": "avro"}');
 SELECT cdc_create_pipeline('shop_out', sink => 'export_files', tables => '{shop.*}', options => '{"flush_max_ms": -1}');
+SELECT cdc_create_pipeline('shop_out', sink => 'export_files', tables => '{shop.*}', options => '{"actions": "insert,upsert"}');
+SELECT cdc_create_pipeline('shop_out', sink => 'export_files', tables => '{shop.*}', options => '{"schemas": true, "numeric": "number"}');
+SELECT cdc_create_pipeline('shop_out', sink => 'export_files', tables => '{shop.*}', options => '{"publication_names": "a b"}');
+SELECT cdc_create_pipeline('shop_out', sink => 'export_files', tables => '{shop.*}', options => '{"streaming": true}');
 SELECT name, "default", description FROM cdc_list_options() WHERE kind = 'pipeline' AND subject = 'outgoing' ORDER BY name COLLATE "C";
 SELECT name, "default", description FROM cdc_list_options() WHERE kind = 'server' AND subject IN ('cdc_file', 'cdc_null') ORDER BY name COLLATE "C";
 
@@ -51,7 +55,7 @@ SELECT cdc_verify('shop_out');
 -- who may
 CREATE ROLE regress_cdc_reader;
 GRANT USAGE ON SCHEMA shop TO regress_cdc_reader;
-GRANT EXECUTE ON FUNCTION cdc_create_pipeline TO regress_cdc_reader;
+GRANT EXECUTE ON FUNCTION cdc_create_pipeline, cdc_drop_pipeline TO regress_cdc_reader;
 SET ROLE regress_cdc_reader;
 SELECT cdc_create_pipeline('other_out', sink => 'export_null', tables => '{shop.*}');
 RESET ROLE;
@@ -61,6 +65,28 @@ SELECT cdc_create_pipeline('other_out', sink => 'export_null', tables => '{shop.
 \echo :LAST_ERROR_SQLSTATE
 RESET ROLE;
 GRANT SELECT ON ALL TABLES IN SCHEMA shop TO regress_cdc_reader;
+CREATE TABLE shop.wide (id int PRIMARY KEY, "A b" text, c text);
+GRANT SELECT (id) ON shop.wide TO regress_cdc_reader;
+SET ROLE regress_cdc_reader;
+SELECT cdc_create_pipeline('other_out', sink => 'export_null', tables => '{shop.*}');
+RESET ROLE;
+GRANT SELECT ON shop.wide TO regress_cdc_reader;
+ALTER TABLE shop.wide ENABLE ROW LEVEL SECURITY;
+SET ROLE regress_cdc_reader;
+SELECT cdc_create_pipeline('other_out', sink => 'export_null', tables => '{shop.*}');
+RESET ROLE;
+ALTER TABLE shop.wide DISABLE ROW LEVEL SECURITY;
+
+-- partitions under the name of their root: whose rights count
+CREATE TABLE shop.parted (id int PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE shop.parted_1 PARTITION OF shop.parted FOR VALUES FROM (0) TO (10);
+GRANT SELECT ON shop.parted TO regress_cdc_reader;
+SET ROLE regress_cdc_reader;
+SELECT cdc_create_pipeline('other_out', sink => 'export_null', tables => '{shop.parted*}');
+SELECT cdc_create_pipeline('other_out', sink => 'export_null', tables => '{shop.parted*}', options => '{"publish_via_partition_root": true}');
+SELECT cdc_drop_pipeline('other_out');
+RESET ROLE;
+GRANT SELECT ON shop.parted_1 TO regress_cdc_reader;
 SET ROLE regress_cdc_reader;
 SELECT cdc_create_pipeline('other_out', sink => 'export_null', tables => '{shop.*}');
 SELECT pipeline, owner, sink, state, slot_name FROM pg_stat_cdc_export;

@@ -87,11 +87,16 @@ my ($columns) = $way =~ /^\| column \| type \| \|\n(.*?)\n\n/ms;
 is_deeply([ map { $_->[0] =~ /`(\w+)`/g } cells($columns) ], \@view, 'every column of the view is told, in order');
 
 my %known = map { my ($subject, $name, $default, $allowed) = split(/\|/, $_, -1); ("$subject.$name" => "$default|$allowed") }
-  split(/\n/, $postgres->psql(q{select subject, name, coalesce("default", ''), coalesce(allowed, '') from cdc_list_options() where subject in ('outgoing', 'cdc_file', 'cdc_null')}));
+  split(/\n/, $postgres->psql(q{select subject, name, coalesce("default", ''), coalesce(allowed, '') from cdc_list_options() o where subject in ('outgoing', 'cdc_file', 'cdc_null')
+	and not exists (select from cdc_list_options() p where p.kind = 'output plugin' and (p.name, p."default") is not distinct from (o.name, o."default"))}));
 my %described = map { my @c = @$_; my $server = $c[0] =~ /^`(cdc_\w+)`$/ ? $1 : undef;
 	$server ? ("$server." . $c[1] =~ s/`//gr => $c[2] eq 'required' ? '|' : "$c[2]|" . $c[3] =~ s{ to }{..}r) : ('outgoing.' . $c[0] =~ s/`//gr => "$c[1]|" . $c[2] =~ s{ to }{..}r) }
   map { cells($_) } $way =~ /^\| (?:option of an outgoing pipeline|server of) .*?\n(.*?)\n\n/msg;
 is_deeply(\%described, \%known, 'every option of outgoing pipelines and of sinks, with its default and what is allowed');
+is($postgres->psql("select string_agg(name, ' ' order by name) from cdc_list_options() p where kind = 'output plugin'
+	and not exists (select from cdc_list_options() o where o.subject = 'outgoing' and (o.name, o.\"default\") is not distinct from (p.name, p.\"default\"))"),
+	'schema_changes streaming tables', 'pipelines have the options of the plugin, but for those that the text names');
+like($way, qr/takes every other \[option of the plugin\]\(#options\) but `streaming` and `tables`/, 'and it does name them');
 $postgres->psql('drop extension cdc_bridge cascade');
 
 # ---- examples of the plugin
@@ -129,7 +134,7 @@ my %written = map { $_ => 1 } slurp(tree() . '/src/format/format_plain.c') =~ /\
 is_deeply([ grep { !$documented{$_} } sort keys %written ], [], 'every member of plain JSON is told');
 
 # ---- messages
-my $sources = join('', map { slurp($_) } glob(tree() . '/src/decode/*.c'), glob(tree() . '/src/util/util_options.c'));
+my $sources = join('', map { slurp($_) } glob(tree() . '/src/decode/*.c'), map { tree() . "/src/$_" } qw(catalog/catalog_record_options.c util/util_options.c));
 my ($messages) = $text =~ /^\| message \| SQLSTATE \| \|\n(.*?)\n\n/ms;
 for my $line (split(/\n/, $messages))
 {

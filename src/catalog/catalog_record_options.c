@@ -1,0 +1,120 @@
+/*-------------------------------------------------------------------------
+ *
+ * catalog_record_options.c
+ *	  Options that say what is shipped and what a record looks like: the output
+ *	  plugin has them, and so has every outgoing pipeline.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "common/shortest_dec.h"
+
+#include "catalog/catalog_record_options.h"
+
+#define VERSION "cdc_bridge 0.1"
+
+static const char *const format_values[] = {"debezium-json", "json", NULL};
+static const char *const arrays_values[] = {"json", "text", NULL};
+static const char *const binary_values[] = {"base64", "hex", NULL};
+static const char *const json_values[] = {"string", "embed", NULL};
+static const char *const numeric_values[] = {"string", "number", NULL};
+static const char *const origin_values[] = {"any", "none", NULL};
+
+static const UtilOption option_list[] = {
+	{.name = "actions",.type = UTIL_OPTION_TEXT,.default_text = "insert,update,delete,truncate",
+	.description = "kinds of changes that are shipped, separated by commas"},
+	{.name = "arrays",.type = UTIL_OPTION_ENUM,.default_text = "json",.values = arrays_values,
+	.description = "arrays as JSON arrays, which do not tell lower bounds other than 1, or as PostgreSQL's text"},
+	{.name = "binary",.type = UTIL_OPTION_ENUM,.default_text = "base64",.values = binary_values,
+	.description = "how bytea is written"},
+	{.name = "format",.type = UTIL_OPTION_ENUM,.default_text = "debezium-json",.values = format_values,
+	.description = "what a record looks like"},
+	{.name = "generated_columns",.type = UTIL_OPTION_BOOL,.default_text = "true",
+	.description = "ship stored generated columns; with publication_names the publications decide"},
+	{.name = "include_key",.type = UTIL_OPTION_BOOL,.default_text = "false",
+	.description = "wrap each record as {\"value\": ..., \"key\": ...}"},
+	{.name = "include_transaction",.type = UTIL_OPTION_BOOL,.default_text = "false",
+	.description = "a record for each begin and commit, and each change's place in its transaction"},
+	{.name = "include_types",.type = UTIL_OPTION_BOOL,.default_text = "false",
+	.description = "format json: the type of each column"},
+	{.name = "json",.type = UTIL_OPTION_ENUM,.default_text = "string",.values = json_values,
+	.description = "json and jsonb as a string, or as part of the record, where null may be either null"},
+	{.name = "messages",.type = UTIL_OPTION_BOOL,.default_text = "false",
+	.description = "ship what pg_logical_emit_message writes"},
+	{.name = "numeric",.type = UTIL_OPTION_ENUM,.default_text = "string",.values = numeric_values,
+	.description = "numeric as a string, or as a JSON number with all its digits"},
+	{.name = "origin",.type = UTIL_OPTION_ENUM,.default_text = "any",.values = origin_values,
+	.description = "none leaves out what came by replication, also by a pipeline of cdc_bridge"},
+	{.name = "publication_names",.type = UTIL_OPTION_TEXT,
+	.description = "ship what these publications publish, separated by commas: their tables, columns, rows and actions"},
+	{.name = "publish_via_partition_root",.type = UTIL_OPTION_BOOL,.default_text = "false",
+	.description = "rows of partitions under the name of the root; with publication_names the publications decide"},
+	{.name = "schemas",.type = UTIL_OPTION_BOOL,.default_text = "false",
+	.description = "format debezium-json: each record carries its Kafka Connect schema"},
+	{.name = "server_name",.type = UTIL_OPTION_TEXT,
+	.description = "format debezium-json: name of the source in the records; default: the database"},
+	{.name = "unavailable_value",.type = UTIL_OPTION_TEXT,.default_text = CDC_FORMAT_UNAVAILABLE,
+	.description = "format debezium-json: stands for a large value that the change did not touch"},
+};
+
+const UtilOptionTable catalog_record_options = {
+	.kind = "record",
+	.subject = "record",
+	.options = option_list,
+	.count = lengthof(option_list)
+};
+
+static const char *
+text_of(CatalogGivenOption given, void *arg, const char *name)
+{
+	return util_option_text(&catalog_record_options, name, given(arg, name));
+}
+
+static bool
+is_true(CatalogGivenOption given, void *arg, const char *name)
+{
+	return util_option_bool(&catalog_record_options, name, given(arg, name));
+}
+
+static bool
+is_word(CatalogGivenOption given, void *arg, const char *name, const char *word)
+{
+	return strcmp(text_of(given, arg, name), word) == 0;
+}
+
+/* Options that say the opposite of each other. */
+static void
+check_together(const CdcFormatOptions *options)
+{
+	const char *other = options->numeric_as_number ? "numeric" : options->json_embedded ? "json" : NULL;
+
+	if (options->schemas && other != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("options \"%s\" and \"%s\" do not go together", "schemas", other),
+				 errdetail("Kafka Connect has no type for such values."),
+				 errhint("Leave out \"%s\", or \"schemas\".", other)));
+}
+
+const CdcFormatOps *
+catalog_record_format(CatalogGivenOption given, void *arg, CdcFormatOptions *options)
+{
+	*options = (CdcFormatOptions) {
+		.schemas = is_true(given, arg, "schemas") && is_word(given, arg, "format", "debezium-json"),
+		.transaction = is_true(given, arg, "include_transaction"),
+		.key = is_true(given, arg, "include_key"),
+		.types = is_true(given, arg, "include_types"),
+		.numeric_as_number = is_word(given, arg, "numeric", "number"),
+		.bytes_as_hex = is_word(given, arg, "binary", "hex"),
+		.json_embedded = is_word(given, arg, "json", "embed"),
+		.server_name = given(arg, "server_name"),
+		.version = VERSION,
+		.unavailable = text_of(given, arg, "unavailable_value"),
+		.double_text = double_to_shortest_decimal_buf,
+		.float_text = float_to_shortest_decimal_buf
+	};
+	check_together(options);
+	return cdc_format_find(text_of(given, arg, "format"));
+}
