@@ -1,5 +1,5 @@
 # The oracle of the other tests, CdcBridge::Rows, against a mirror filled by hand: it must take equal rows for equal,
-# however they are spelled, and find every kind of difference. Needs no extension.
+# however they are spelled, and find every kind of difference. And what tells that a log has no more. Needs no extension.
 
 use strict;
 use warnings;
@@ -64,5 +64,12 @@ $postgres->psql('alter table shop.odd drop column y');
 like($rows->differences, qr/lacks the columns y/, 'a column that is missing is found');
 $postgres->psql('drop table shop.odd');
 like($rows->differences, qr/does not exist/, 'a table that is missing is found');
+
+# ---- waiting for the end of the log rests on this one: a log that cannot be read is not an empty one
+my ($file, $offset) = $source->binlog_position;
+is($source->nothing_after($file, $offset), 1, 'nothing comes after the end of the log');
+is($source->nothing_after($file, 4), 0, 'something does after its beginning');
+is($source->nothing_after($file, $offset - 1), undef, 'what cannot be read is not known');
+isnt($source->{log_error}, '', 'and why');
 
 done_testing();

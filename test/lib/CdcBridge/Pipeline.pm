@@ -164,11 +164,13 @@ sub wait_for_catchup
 		my ($applied_file, $applied_offset) = $applied =~ /^(.*):(\d+)$/ or return 0;
 		return 1 if _compare($applied_file, $applied_offset, $file, $offset) >= 0;
 		return 0 if $seen eq $applied;    # look into the log only once for each position
-		$seen = $applied;
-		return $self->{source}->nothing_after($applied_file, $applied_offset);
+		my $nothing = $self->{source}->nothing_after($applied_file, $applied_offset);
+		$seen = defined $nothing ? $applied : '';    # no answer: look again
+		return $nothing;
 	}, $seconds);
 	return $self if $done;
-	die "pipeline $self->{name} did not catch up to $file:$offset\n" . $self->describe;
+	my $why = $self->{source}{log_error} ? "the log could not be read: $self->{source}{log_error}\n" : '';
+	die "pipeline $self->{name} did not catch up to $file:$offset\n" . $why . $self->describe;
 }
 
 sub _compare

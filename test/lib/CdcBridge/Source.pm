@@ -202,20 +202,24 @@ sub binlog_position
 }
 
 # True when the log holds no transaction from FILE, OFFSET on: only file headers, rotations and the like, as after a
-# restart.
+# restart. Undef, with the reason in $self->{log_error}, when the log could not be read: a server that is writing it refuses now and then.
 sub nothing_after
 {
 	my ($self, $file, $offset) = @_;
-	my @files = map { $_->[0] } $self->query_rows('show binary logs');
-	for my $name (grep { _file_number($_) >= _file_number($file) } @files)
-	{
-		my $from = $name eq $file ? "from $offset" : '';
-		for my $event (eval { $self->query_rows("show binlog events in '$name' $from") })
+	my $nothing = eval {
+		my @files = map { $_->[0] } $self->query_rows('show binary logs');
+		my $found = 0;
+		for my $name (grep { _file_number($_) >= _file_number($file) } @files)
 		{
-			return 0 if $event->[2] !~ /^(Format_desc|Rotate|Stop|Previous_gtids|Gtid_list|Binlog_checkpoint|Start_encryption)$/i;
+			my $from = $name eq $file ? "from $offset" : '';
+			$found ||= grep { $_->[2] !~ /^(Format_desc|Rotate|Stop|Previous_gtids|Gtid_list|Binlog_checkpoint|Start_encryption)$/i }
+			  $self->query_rows("show binlog events in '$name' $from");
+			last if $found;
 		}
-	}
-	return 1;
+		$found ? 0 : 1;
+	};
+	$self->{log_error} = defined $nothing ? '' : $@;
+	return $nothing;
 }
 
 sub _file_number { my ($number) = $_[0] =~ /\.(\d+)$/; return $number // 0; }
