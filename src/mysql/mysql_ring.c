@@ -55,6 +55,7 @@ struct MysqlRing
 	atomic_bool writer_waits;
 	atomic_bool stopped;
 	_Atomic int patience;		/* ms; 0: without end */
+	_Atomic uint64_t waited;	/* ms that the writer has waited for room */
 
 	/* writer only */
 	uint64_t	next_head;
@@ -161,14 +162,26 @@ wait_woken(MysqlRing *ring)
 		ring->gave_up = true;
 }
 
+static uint64_t
+now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
+}
+
 /* Wait until has_room; false when the ring is stopped, or the reader has taken nothing for too long. */
 static bool
 wait_for_room(MysqlRing *ring, uint64_t head, size_t need, size_t large)
 {
+	uint64_t	since;
+
 	ring->gave_up = false;
 	if (has_room(ring, head, need, large))
 		return !atomic_load(&ring->stopped);
 
+	since = now_ms();
 	pthread_mutex_lock(&ring->lock);
 	while (!atomic_load(&ring->stopped) && !ring->gave_up)
 	{
@@ -179,6 +192,7 @@ wait_for_room(MysqlRing *ring, uint64_t head, size_t need, size_t large)
 	}
 	atomic_store(&ring->writer_waits, false);
 	pthread_mutex_unlock(&ring->lock);
+	atomic_fetch_add(&ring->waited, now_ms() - since);
 	return !atomic_load(&ring->stopped) && !ring->gave_up;
 }
 
@@ -354,4 +368,10 @@ bool
 mysql_ring_gave_up(const MysqlRing *ring)
 {
 	return ring->gave_up;
+}
+
+uint64_t
+mysql_ring_waited(const MysqlRing *ring)
+{
+	return atomic_load(&ring->waited);
 }

@@ -56,4 +56,7 @@ extern bool mysql_ring_is_stopped(MysqlRing *ring);
 extern void mysql_ring_set_patience(MysqlRing *ring, int ms);
 extern bool mysql_ring_gave_up(const MysqlRing *ring);
 
+/* Any thread: for how many ms the writer has waited for room by now, all waits together; one that is not over does not count yet. */
+extern uint64_t mysql_ring_waited(const MysqlRing *ring);
+
 #endif							/* CDC_MYSQL_RING_H */

@@ -46,6 +46,7 @@
 /* A server may walk through old files before the first event of a dump. */
 #define FIRST_PACKET_TIMEOUT 60000	/* ms */
 #define MISSED_HEARTBEATS 5
+#define LONGEST_RETRANSMIT 120000	/* ms: TCP doubles its pause between two attempts up to that */
 #define SILENCE_PAUSE 1000		/* ms between two looks at how long an answer has been awaited */
 #define SERVER_WRITE_TIMEOUT 31536000	/* s: we may stop reading for as long as PostgreSQL makes us wait */
 
@@ -85,6 +86,8 @@ struct MysqlSession
 	bool		data_since;		/* something came after last_data */
 	bool		got_packet;
 	int			heartbeat_interval;
+	uint64		held_seen;		/* ms that the thread was held up for want of room, at the last look */
+	TimestampTz excused_until;	/* a silence before that may be of our own making */
 };
 
 static dlist_head open_sessions = DLIST_STATIC_INIT(open_sessions);
@@ -762,6 +765,27 @@ mysql_session_start_dump(MysqlSession *session, const MysqlDump *dump)
 	session->last_data = GetCurrentTimestamp();
 	session->data_since = false;
 	session->got_packet = false;
+	session->held_seen = mysql_ring_waited(session->ring);
+	session->excused_until = 0;
+}
+
+/*
+ * Was the socket not read for a while, because we did not take what had come? Then its buffers were full, and the
+ * server's TCP tries again after pauses that double: after being held up for t, the next attempt may be t away.
+ * A silence that long tells nothing of the server; and to connect anew would read a large source transaction from its
+ * beginning again, each time that the target makes us wait in it.
+ */
+static void
+excuse_silence(MysqlSession *session, TimestampTz now)
+{
+	uint64		held = mysql_ring_waited(session->ring);
+	TimestampTz until;
+
+	if (held == session->held_seen)
+		return;
+	until = TimestampTzPlusMilliseconds(now, (int64) Min(held - session->held_seen, LONGEST_RETRANSMIT));
+	session->held_seen = held;
+	session->excused_until = Max(session->excused_until, until);
 }
 
 /*
@@ -774,6 +798,7 @@ check_silence(MysqlSession *session)
 	TimestampTz now = GetCurrentTimestamp();
 	long		limit = (long) MISSED_HEARTBEATS * session->heartbeat_interval;
 
+	excuse_silence(session, now);
 	if (session->data_since)
 	{
 		session->last_data = now;
@@ -782,7 +807,7 @@ check_silence(MysqlSession *session)
 	}
 	if (!session->got_packet)
 		limit = Max(limit, FIRST_PACKET_TIMEOUT);
-	if (!TimestampDifferenceExceeds(session->last_data, now, (int) limit))
+	if (!TimestampDifferenceExceeds(Max(session->last_data, session->excused_until), now, (int) limit))
 		return;
 	session->state = SESSION_BROKEN;
 	ereport(ERROR,

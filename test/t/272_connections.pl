@@ -18,6 +18,7 @@ my $postgres = CdcBridge::Postgres->new;
 my $source = CdcBridge::Source->new;
 my $proxy = CdcBridge::Proxy->new(upstream => $source);
 $source->sql('create database shop', 'create table shop.t (id int primary key, v int, filler varchar(2000))', 'create table shop.log (who int, what int)',
+	'create table shop.flood (id int primary key auto_increment, filler varchar(1000))',
 	"grant lock tables on shop.* to 'repl'\@'%'", 'insert into shop.t values ' . join(',', map { "($_, 0, '')" } 1 .. 50));
 my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres,
 	server_options => { port => $proxy->port, heartbeat_interval => 200, connect_timeout => 3 })->setup->start;
@@ -38,6 +39,28 @@ is($pipeline->status('last_error_sqlstate'), '08001', 'a server that accepts and
 $proxy->pass;
 $pipeline->wait_for_state('streaming')->wait_for_catchup;
 $pipeline->is_same('B24: then it goes on at the last commit');
+
+# ---- the same after a time in which the target took nothing: the server's TCP may try again only after as long a pause, and that is
+# no silence of the server. The pause is made by a proxy that is held.
+
+my $pid = $pipeline->status('ingest_pid');
+open(my $holder, '|-', "$postgres->{bindir}/psql", '-qXAt', '-h', $postgres->host, '-p', $postgres->port, '-U', 'postgres', 'postgres') or die "psql: $!";
+$holder->autoflush(1);
+print $holder "begin; lock table shop.flood in share mode;\n";
+$postgres->poll(q{select count(*) from pg_locks where relation = 'shop.flood'::regclass and mode = 'ShareLock' and granted}, '1') or die "no lock\n";
+# more than we keep: from then on nothing is read
+$source->sql('insert into shop.flood (filler) values ' . join(', ', ("(repeat('f', 1000))") x 2000)) for 1 .. 10;
+$postgres->poll(q{select count(*) from pg_locks where relation = 'shop.flood'::regclass and not granted}, '1') or die "the worker does not wait\n" . $pipeline->describe;
+my $held = time();
+poll_until(sub { return time() > $held + 8; });
+$proxy->hold;
+print $holder "commit;\n";
+close($holder);
+ok(!poll_until(sub { return $pipeline->status('ingest_pid') ne $pid; }, 4), 'a target that took nothing for long: a pause after it is no lost connection');
+$proxy->release;
+$pipeline->wait_for_catchup;
+is($postgres->psql('select count(*) from shop.flood'), '20000', 'all of it arrives');
+is($pipeline->status('ingest_pid'), $pid, 'at the same worker');
 
 # ---- 2. cut at any byte, in the middle of transactions; a row that came twice would show in the table without a key
 

@@ -7,6 +7,8 @@ package CdcBridge::Proxy;
 #   $proxy->pass;       # everything that waited goes on
 #   $proxy->cut(100);   # each connection is reset after 100 more bytes from the server; new ones pass
 #   $proxy->refuse;     # connections are reset, new ones too
+#   $proxy->hold;       # it stands still itself, whatever it is doing, and takes no order before
+#   $proxy->release;
 #   print $proxy->connections;      # how many were accepted
 
 use strict;
@@ -44,6 +46,8 @@ sub pass { return $_[0]->_order('pass'); }
 sub stall { return $_[0]->_order('stall'); }
 sub refuse { return $_[0]->_order('refuse'); }
 sub cut { return $_[0]->_order('cut', $_[1] // 0); }
+sub hold { kill('STOP', $_[0]{pid}) or die "hold: $!\n"; return $_[0]; }
+sub release { kill('CONT', $_[0]{pid}) or die "release: $!\n"; return $_[0]; }
 sub connections { return -s "$_[0]{dir}/accepted" // 0; }
 
 sub stop
