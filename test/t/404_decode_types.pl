@@ -1,11 +1,12 @@
 # cells: pg15 pg17 pg18
 # Every type of PostgreSQL through JSON and back: the value that is read back is the same, byte by byte, in both formats and with the
-# options that change how values look.
+# options that change how values look; by a reader of the slot, and through the files of a pipeline.
 
 use strict;
 use warnings;
 
 use CdcBridge::Decode;
+use CdcBridge::Export;
 use CdcBridge::Postgres;
 use JSON::PP ();
 use Test::More;
@@ -83,6 +84,7 @@ my %read = (
 );
 
 my $slot = CdcBridge::Decode->new($postgres, 'a', tables => 'ty.*');
+my $export = CdcBridge::Export->new(postgres => $postgres, tables => '{ty.*}')->setup->start->wait_for_state('streaming');
 my $sql = '';
 for my $n (0 .. $#types)
 {
@@ -98,8 +100,11 @@ $rows += @$_ for @types;    # as many values as the list has without its name, a
 sub different
 {
 	my ($way, %options) = @_;
+	my $file = delete $options{file};
 	my $query = $slot->_query('peek', %options) =~ s/select data from/select data::json d from/r;
-	$postgres->psql("drop table if exists got; create table got as $query");
+	$postgres->psql('drop table if exists got; create table got ' . ($file
+		? qq{(d json); copy got from '$file' (format csv, delimiter E'\\x01', quote E'\\x02'); delete from got where d->'cdc_bridge' is not null}
+		: "as $query"));
 	my $path = $options{format} ? q{json_build_object('row', d->'after', 'table', d->'source'->'table')} : 'd';
 	is($postgres->psql('select count(*) from got'), $rows, 'every row came');
 	my @queries;
@@ -120,6 +125,9 @@ sub different
 is_deeply(different(0), [], 'P21, P24, P25, P27 to P31: every type through plain JSON and back');
 is_deeply(different(1, arrays => 'text', numeric => 'number'), [], '... with arrays as text and numeric as numbers');
 is_deeply(different(0, format => 'debezium-json'), [], '... through Debezium JSON');
+$export->wait_for_all;
+is_deeply(different(0, format => 'debezium-json', file => ($export->files)[0]), [], 'P21, P24, P25, P27 to P31: ... through the file of a pipeline');
+$export->drop;
 is_deeply(different(0, json => 'embed'), [ 'json: 99', 'jsonb: 99' ], '... with JSON in JSON: but for NULL, which reads back as JSON\'s own null');
 is($postgres->psql(q{select d->'row'->>'v' from got where d->>'table' = 't} . (grep { $types[$_][0] eq 'jsonb' } 0 .. $#types)[0] . q{' and (d->'row'->>'id')::int = 3}), '123456789012345678901234567890.123456789', 'jsonb: big numbers keep their digits');
 
