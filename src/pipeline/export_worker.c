@@ -47,7 +47,7 @@
 /* How long one wait for the log lasts: how soon a wish that this process may leave is seen. */
 #define IDLE_WAIT_MS 100
 
-/* After so many records of the log without a pause: look at clock and wishes. */
+/* After so many records of the log, or of a transaction, without a pause: look at clock and wishes. */
 #define LOOK_RECORDS 256
 
 /* How much of the log may be held back by a slot that nothing was shipped from. */
@@ -69,6 +69,7 @@ typedef struct Export
 	TimestampTz handed_at;		/* when the first one came that is not flushed; 0: there is none */
 	uint64		flushed_bytes;	/* of sink->bytes */
 	uint64		shown_bytes;	/* the same */
+	uint64		records;		/* received */
 	int64		transactions;
 	int64		changes;
 	int64		flushes;
@@ -138,8 +139,8 @@ publish(Export *export)
 	slot->source_time_us = export->source_time_us;
 	slot->last_event_at = GetCurrentTimestamp();
 	slot->caught_up_at = export->idle_at;
-	/* who waits for it means what is in the sink */
-	if (export->handed_at == 0)
+	/* who waits for it means what is in the sink; in the middle of a transaction the log is read up to its end */
+	if (export->handed_at == 0 && !export->sink->in_transaction)
 		slot->export.decoded_lsn = decode_reader_position(export->reader);
 	slot->export.durable_lsn = export->durable.lsn;
 	slot->export.confirmed_lsn = export->state->confirmed_lsn;
@@ -292,7 +293,11 @@ receive(void *arg, const CdcRecord *record)
 	Export	   *export = arg;
 
 	/* one transaction may take long */
-	util_check_interrupts();
+	if (++export->records % LOOK_RECORDS == 0)
+	{
+		worker_check_interrupts();
+		publish(export);
+	}
 	switch (record->kind)
 	{
 		case CDC_RECORD_BEGIN:

@@ -43,7 +43,7 @@ typedef struct CdcSinkPosition
 {
 	char		system_identifier[CDC_SYSTEM_IDENTIFIER_MAX];	/* of the server that the positions belong to */
 	char		slot[NAMEDATALEN];	/* and the slot that they were decoded from */
-	XLogRecPtr	lsn;			/* transactions that end at or before it */
+	XLogRecPtr	lsn;			/* transactions, and messages outside of them, that end at or before it */
 } CdcSinkPosition;
 
 /* What a sink is opened with; lives as long as the sink. */
