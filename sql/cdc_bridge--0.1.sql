@@ -592,7 +592,7 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.last_error_at IS 'when it hap
 CREATE FUNCTION cdc_bridge.stat_export(OUT pipeline text, OUT pipeline_id integer, OUT owner regrole, OUT sink text,
 	OUT state text, OUT pid integer, OUT slot_name text, OUT decoded_lsn pg_lsn, OUT durable_lsn pg_lsn,
 	OUT confirmed_lsn pg_lsn, OUT restart_lsn pg_lsn, OUT lag_bytes bigint, OUT retained_bytes bigint,
-	OUT transactions bigint, OUT changes bigint, OUT bytes bigint, OUT flushes bigint, OUT stats_reset timestamptz,
+	OUT held_by text, OUT waits_for text, OUT transactions bigint, OUT changes bigint, OUT bytes bigint, OUT flushes bigint, OUT stats_reset timestamptz,
 	OUT failures integer, OUT retry_at timestamptz, OUT started_at timestamptz, OUT last_error text,
 	OUT last_error_sqlstate text, OUT last_error_detail text, OUT last_error_hint text, OUT last_error_at timestamptz)
 RETURNS SETOF record
@@ -602,7 +602,7 @@ COMMENT ON FUNCTION cdc_bridge.stat_export() IS 'behind view pg_stat_cdc_export'
 
 CREATE VIEW @extschema@.pg_stat_cdc_export WITH (security_barrier) AS
 SELECT s.pipeline, s.pipeline_id, s.owner, s.sink, s.state, s.pid, s.slot_name, s.decoded_lsn, s.durable_lsn,
-	s.confirmed_lsn, s.restart_lsn, s.lag_bytes, s.retained_bytes, s.transactions, s.changes, s.bytes, s.flushes,
+	s.confirmed_lsn, s.restart_lsn, s.lag_bytes, s.retained_bytes, s.held_by, s.waits_for, s.transactions, s.changes, s.bytes, s.flushes,
 	s.stats_reset, s.failures, s.retry_at, s.started_at, s.last_error, s.last_error_sqlstate, s.last_error_detail,
 	s.last_error_hint, s.last_error_at
 FROM cdc_bridge.stat_export() AS s;
@@ -622,6 +622,8 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.confirmed_lsn IS 'up to here th
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.restart_lsn IS 'from here on the slot holds the log back';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.lag_bytes IS 'how much of the log is not decoded yet, or not in the sink';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.retained_bytes IS 'how much of the log the slot holds back';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.held_by IS 'transaction of this server that keeps it from being let go; NULL: none that is old';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.waits_for IS 'option failover: what keeps a standby from having the log that is to be decoded; NULL: nothing';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.transactions IS 'transactions shipped since stats_reset, resp. since the server started';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.changes IS 'row changes shipped, and truncations and messages in transactions';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.bytes IS 'size of what was written for them';

@@ -13,6 +13,7 @@
 #include "fmgr.h"
 
 #include "catalog/catalog.h"
+#include "decode/decode_reader.h"
 
 /* in api_pipeline.c */
 
@@ -73,6 +74,9 @@ extern void api_check_sink(const CatalogPipeline *pipeline);
 
 /* Throws when a table that an outgoing pipeline would ship now cannot be, or may not be read by its owner. */
 extern void api_check_export_tables(const CatalogPipeline *pipeline);
+
+/* In api_export_hold.c: the transaction that keeps the slot from letting the log go, and what to do; NULL when none does for long. */
+extern char *api_export_held_by(const DecodeSlot *slot, char **hint);
 
 /*
  * In api_wait.c, for procedures that wait. api_wait_begin throws inside a transaction block, for a procedure of that name;

@@ -277,6 +277,7 @@ check_this_server(ReturnSetInfo *rsinfo)
 	check_workers(rsinfo, &plan);
 	check_origins(rsinfo, &plan);
 	check_encoding(rsinfo);
+	api_check_standbys(rsinfo);
 	api_check_role(rsinfo, GetUserId());	/* who will own the pipelines that he makes */
 }
 

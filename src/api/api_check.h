@@ -47,4 +47,7 @@ extern List *api_check_target(const CatalogPipeline *pipeline, const CatalogTabl
 /* Can workers connect as that role? */
 extern void api_check_role(ReturnSetInfo *rsinfo, Oid role);
 
+/* In api_check_standby.c: copies of slots on standbys. */
+extern void api_check_standbys(ReturnSetInfo *rsinfo);
+
 #endif							/* CDC_API_CHECK_H */

@@ -464,6 +464,33 @@ check_schema_changes(void *arg)
 	return list_make1(make_line("schema changes", "ok", "The event triggers that tell of them fire.", NULL));
 }
 
+/* What keeps its slot from moving on. */
+static List *
+check_export_slot(void *arg)
+{
+	const CheckPipeline *c = arg;
+	const CatalogExport *state = catalog_export_load(c->pipeline->id);
+	DecodeSlot	slot = {0};
+	TimeLineID	timeline;
+	char	   *problem;
+	char	   *hint;
+	List	   *lines = NIL;
+
+	if (state == NULL)
+		return NIL;				/* it did not run yet */
+	decode_slot_look(state->slot_name, &slot);
+	if (!slot.exists)
+		return list_make1(make_line("slot", "error", psprintf("There is no replication slot \"%s\" any more.", state->slot_name),
+									"What was committed since the sink last got something is not in it. Drop the pipeline and make it anew."));
+	problem = api_export_held_by(&slot, &hint);
+	if (problem != NULL)
+		lines = lappend(lines, make_line("slot", "warning", psprintf("The log is held back by %s.", problem), hint));
+	problem = slot.is_failover ? decode_standby_waited_for(decode_log_end(&timeline), &hint) : NULL;
+	if (problem != NULL)
+		lines = lappend(lines, make_line("standbys", "warning", psprintf("Nothing is shipped for now: %s.", problem), hint));
+	return lines != NIL ? lines : list_make1(make_line("slot", "ok", psprintf("Nothing keeps slot \"%s\" from moving on.", state->slot_name), NULL));
+}
+
 static void
 check_export(CheckPipeline *c)
 {
@@ -471,6 +498,7 @@ check_export(CheckPipeline *c)
 	put_lines(c, api_check_try("logical decoding", check_decoding, c));
 	put_lines(c, api_check_try("tables", check_export_tables, c));
 	put_lines(c, api_check_try("schema changes", check_schema_changes, c));
+	put_lines(c, api_check_try("slot", check_export_slot, c));
 }
 
 Datum

@@ -33,7 +33,7 @@
 
 PG_FUNCTION_INFO_V1(cdc_stat_export);
 
-#define STAT_EXPORT_COLUMNS 26
+#define STAT_EXPORT_COLUMNS 28
 
 void
 api_check_sink(const CatalogPipeline *pipeline)
@@ -158,11 +158,15 @@ put_row(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline)
 	XLogRecPtr	now = decode_log_end(&timeline);
 	Datum		values[STAT_EXPORT_COLUMNS];
 	bool		nulls[STAT_EXPORT_COLUMNS];
+	char	   *waits_for = NULL;
+	char	   *hint;
 	int			n = 0;
 
 	(void) shmem_pipeline_stat(pipeline->id, &stat);
 	if (state != NULL)
 		decode_slot_look(state->slot_name, &slot);
+	if (slot.is_failover)
+		waits_for = decode_standby_waited_for(now, &hint);
 
 	put_text(values, nulls, &n, pipeline->name);
 	put(values, nulls, &n, Int32GetDatum(pipeline->id), false);
@@ -177,6 +181,8 @@ put_row(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline)
 	put_lsn(values, nulls, &n, slot.restart_lsn);
 	put(values, nulls, &n, Int64GetDatum((int64) (now - Min(now, stat.export.decoded_lsn))), XLogRecPtrIsInvalid(stat.export.decoded_lsn));
 	put(values, nulls, &n, Int64GetDatum((int64) (now - Min(now, slot.restart_lsn))), XLogRecPtrIsInvalid(slot.restart_lsn));
+	put_text(values, nulls, &n, api_export_held_by(&slot, &hint));
+	put_text(values, nulls, &n, waits_for);
 	put(values, nulls, &n, Int64GetDatum(stat.transactions), false);
 	put(values, nulls, &n, Int64GetDatum(stat.changes), false);
 	put(values, nulls, &n, Int64GetDatum(stat.bytes), false);

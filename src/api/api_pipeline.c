@@ -34,6 +34,7 @@
 #include "utils/builtins.h"
 
 #include "api/api.h"
+#include "catalog/catalog_export.h"
 #include "catalog/catalog_lock.h"
 #include "compat/pg_compat.h"
 #include "decode/decode.h"
@@ -42,6 +43,7 @@
 #include "pipeline/shmem.h"
 #include "schema/type_map.h"
 #include "snapshot/snapshot.h"
+#include "util/util_fingerprint.h"
 #include "util/util_pattern.h"
 
 PG_FUNCTION_INFO_V1(cdc_create_pipeline);
@@ -298,6 +300,12 @@ void
 api_check_options(const CatalogPipeline *pipeline)
 {
 	catalog_pipeline_options_check(pipeline);
+	if (pipeline->sink != NULL && !CDC_HAS_FAILOVER_SLOTS && catalog_export_bool(pipeline, "failover"))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("option \"failover\" of pipeline \"%s\" needs PostgreSQL 17 or later", pipeline->name),
+				 errdetail("This server gives its standbys no copies of logical replication slots."),
+				 errhint("Leave it out: where a standby is promoted the pipeline has lost its slot, and says so.")));
 	if (pipeline->sink != NULL)
 		decode_options_check(export_plugin_options(pipeline));
 	else
@@ -447,6 +455,8 @@ cdc_start_pipeline(PG_FUNCTION_ARGS)
 			PG_RETURN_VOID();
 		}
 		id = pipeline->id;
+		if (!PG_ARGISNULL(6) && PG_GETARG_BOOL(6) && pipeline->fingerprint != NULL)
+			catalog_pipeline_set_server(id, PgStartTime, util_fingerprint());
 	}
 	warn_of_short_budgets(name, id);
 	catalog_pipeline_set_enabled(id, true);

@@ -14,6 +14,8 @@
 #include "catalog/catalog_record_options.h"
 
 static const UtilOption export_option_list[] = {
+	{.name = "failover",.type = UTIL_OPTION_BOOL,.default_text = "false",
+	.description = "let standbys have a copy of the slot, so that the pipeline goes on where one of them is promoted; PostgreSQL 17 and later"},
 	{.name = "flush_max_kb",.type = UTIL_OPTION_INT,.default_text = "8192",.min = 1,.max = 1048576,.unit = "kB",
 	.description = "make what was written durable when it has this size; a transaction is never split"},
 	{.name = "flush_max_ms",.type = UTIL_OPTION_INT,.default_text = "200",.min = 0,.max = 60000,.unit = "ms",

@@ -250,6 +250,26 @@ cdc_count_background_workers(void)
 	return count;
 }
 
+/* 16: another name. When the transaction of that process began; 0: there is none. */
+static inline TimestampTz
+cdc_transaction_start(int pid)
+{
+	int			n = pgstat_fetch_stat_numbackends();
+
+	for (int i = 1; i <= n; i++)
+	{
+#if PG_VERSION_NUM >= 160000
+		const LocalPgBackendStatus *entry = pgstat_get_local_beentry_by_index(i);
+#else
+		const LocalPgBackendStatus *entry = pgstat_fetch_stat_local_beentry(i);
+#endif
+
+		if (entry != NULL && entry->backendStatus.st_procpid == pid)
+			return entry->backendStatus.st_xact_start_timestamp;
+	}
+	return 0;
+}
+
 /* 16: indexes of which only summaries change; 18: where a locale says that it compares bytes */
 static inline TM_Result
 cdc_table_tuple_update(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId cid, Snapshot snapshot,
@@ -403,13 +423,73 @@ cdc_log_message(const char *prefix, const char *content, size_t len)
 /* ---- replication slots and the log (decode/) ---- */
 
 /* 17: failover slots */
+#if PG_VERSION_NUM >= 170000
+#define CDC_HAS_FAILOVER_SLOTS true
+#else
+#define CDC_HAS_FAILOVER_SLOTS false
+#endif
+
 static inline void
-cdc_replication_slot_create(const char *name, ReplicationSlotPersistency persistency)
+cdc_replication_slot_create(const char *name, ReplicationSlotPersistency persistency, bool failover)
 {
 #if PG_VERSION_NUM >= 170000
-	ReplicationSlotCreate(name, true, persistency, false, false, false);
+	ReplicationSlotCreate(name, true, persistency, false, failover, false);
 #else
 	ReplicationSlotCreate(name, true, persistency, false);
+#endif
+}
+
+/* 17: shall standbys have a copy of it, and is it one? The caller holds the slot's spinlock. */
+static inline bool
+cdc_slot_is_failover(const ReplicationSlot *slot)
+{
+#if PG_VERSION_NUM >= 170000
+	return slot->data.failover;
+#else
+	return false;
+#endif
+}
+
+static inline bool
+cdc_slot_is_synced(const ReplicationSlot *slot)
+{
+#if PG_VERSION_NUM >= 170000
+	return slot->data.synced;
+#else
+	return false;
+#endif
+}
+
+/* 17; 18: two-phase too */
+static inline void
+cdc_slot_set_failover(const char *name, bool failover)
+{
+#if PG_VERSION_NUM >= 180000
+	ReplicationSlotAlter(name, &failover, NULL);
+#elif PG_VERSION_NUM >= 170000
+	ReplicationSlotAlter(name, failover);
+#endif
+}
+
+/* 17: do the standbys that synchronized_standby_slots names have the log up to there? */
+static inline bool
+cdc_standbys_have(XLogRecPtr lsn)
+{
+#if PG_VERSION_NUM >= 170000
+	return StandbySlotsHaveCaughtup(lsn, DEBUG2);
+#else
+	return true;
+#endif
+}
+
+/* 17: what wakes those who wait for that; NULL: nothing does */
+static inline ConditionVariable *
+cdc_standbys_confirmed(void)
+{
+#if PG_VERSION_NUM >= 170000
+	return &WalSndCtl->wal_confirm_rcv_cv;
+#else
+	return NULL;
 #endif
 }
 

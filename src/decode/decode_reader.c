@@ -10,6 +10,10 @@
  *	  read_page is our own. It gives what is flushed and says at the end that
  *	  there is no more; reading goes on there later.
  *
+ *	  A slot that standbys have a copy of is read only as far as the standbys
+ *	  have the log that synchronized_standby_slots names: else a sink could hold
+ *	  what no server has after one of them was promoted.
+ *
  *	  Waiting is for the condition variable that a flush of WAL broadcasts, where
  *	  there is one (PostgreSQL 16 and later), else by looking every few
  *	  milliseconds.
@@ -57,6 +61,29 @@ decode_log_end(TimeLineID *timeline)
 
 /* Where the log ended when it was last read: there may be half a record behind the last whole one. One reader per process. */
 static XLogRecPtr log_end_read = InvalidXLogRecPtr;
+
+/*
+ * A slot with failover: standbys are asked whether they have the log up to standby_goal, and until they do nothing beyond standby_end is
+ * read. The goal stays until it is reached, or it would run away from them.
+ */
+static bool waits_for_standbys;
+static XLogRecPtr standby_goal;
+static XLogRecPtr standby_end;
+
+/* Up to where the log may be read now. */
+static XLogRecPtr
+readable_end(TimeLineID *timeline)
+{
+	XLogRecPtr	end = decode_log_end(timeline);
+
+	if (!waits_for_standbys)
+		return end;
+	if (standby_goal <= standby_end)
+		standby_goal = end;
+	if (standby_goal > standby_end && cdc_standbys_have(standby_goal))
+		standby_end = standby_goal;
+	return Min(end, standby_end);
+}
 
 /* ---- settings ---- */
 
@@ -126,6 +153,8 @@ decode_slot_look(const char *name, DecodeSlot *result)
 		result->confirmed_lsn = slot->data.confirmed_flush;
 		result->restart_lsn = slot->data.restart_lsn;
 		result->is_invalidated = cdc_slot_is_invalidated(slot);
+		result->is_failover = cdc_slot_is_failover(slot);
+		result->is_synced = cdc_slot_is_synced(slot);
 		SpinLockRelease(&slot->mutex);
 	}
 	LWLockRelease(ReplicationSlotControlLock);
@@ -153,7 +182,7 @@ static int
 read_page(XLogReaderState *reader, XLogRecPtr page, int wanted, XLogRecPtr target, char *data)
 {
 	TimeLineID	now;
-	XLogRecPtr	end = decode_log_end(&now);
+	XLogRecPtr	end = readable_end(&now);
 	WALReadError error;
 
 	log_end_read = end;
@@ -210,7 +239,7 @@ ignore_record(void *arg, const CdcRecord *record)
 }
 
 XLogRecPtr
-decode_slot_create(const char *name)
+decode_slot_create(const char *name, bool failover)
 {
 	LogicalDecodingContext *context;
 	XLogRecPtr	start;
@@ -221,7 +250,8 @@ decode_slot_create(const char *name)
 	CheckLogicalDecodingRequirements();
 
 	/* until it is complete it goes with this process */
-	cdc_replication_slot_create(name, RS_EPHEMERAL);
+	cdc_replication_slot_create(name, RS_EPHEMERAL, failover);
+	waits_for_standbys = false;
 	owner = take_resources();
 	decode_take(ignore_record, NULL, NULL);
 	context = CreateInitDecodingContext(PLUGIN, NIL, false, InvalidXLogRecPtr, &reading_and_waiting, NULL, NULL, NULL);
@@ -239,6 +269,12 @@ decode_slot_create(const char *name)
 	return start;
 }
 
+void
+decode_slot_set_failover(const char *name, bool failover)
+{
+	cdc_slot_set_failover(name, failover);
+}
+
 /* ---- reading ---- */
 
 DecodeReader *
@@ -251,6 +287,8 @@ decode_reader_open(const char *slot, List *options)
 	reader->cxt = CurrentMemoryContext;
 	reader->owner = take_resources();
 	cdc_replication_slot_acquire(slot);
+	waits_for_standbys = cdc_slot_is_failover(MyReplicationSlot);
+	standby_goal = standby_end = InvalidXLogRecPtr;
 	reader->context = CreateDecodingContext(InvalidXLogRecPtr, options, false, &reading, NULL, NULL, NULL);
 	MemoryContextSwitchTo(reader->cxt);
 
@@ -302,6 +340,16 @@ decode_reader_wait(DecodeReader *reader, long timeout_ms)
 	ConditionVariable *flushed = cdc_wal_flushed();
 	TimeLineID	timeline;
 
+	if (waits_for_standbys && standby_goal > standby_end)
+	{
+		ConditionVariable *confirmed = cdc_standbys_confirmed();
+
+		ConditionVariablePrepareToSleep(confirmed);
+		if (!cdc_standbys_have(standby_goal))
+			(void) ConditionVariableTimedSleep(confirmed, timeout_ms, util_wait_event(UTIL_WAIT_WAL));
+		ConditionVariableCancelSleep();
+		return;
+	}
 	if (flushed == NULL)
 	{
 		(void) util_wait(PGINVALID_SOCKET, Min(timeout_ms, LOOK_MS), UTIL_WAIT_WAL);

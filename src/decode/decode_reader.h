@@ -29,6 +29,8 @@ typedef struct DecodeSlot
 	bool		exists;
 	bool		is_ours;		/* a logical slot of this database and of our plugin */
 	bool		is_invalidated; /* the server has given up what it held */
+	bool		is_failover;	/* standbys shall have a copy of it */
+	bool		is_synced;		/* it is such a copy, or was before this server was promoted */
 	int			active_pid;		/* 0: nobody reads it */
 	XLogRecPtr	confirmed_lsn;	/* up to where it was told that all has arrived */
 	XLogRecPtr	restart_lsn;	/* from where the log is kept for it */
@@ -39,8 +41,11 @@ extern void decode_slot_look(const char *name, DecodeSlot *slot);
 /* Throws what is missing in this server's settings, with what to set. */
 extern void decode_require_settings(void);
 
-/* Make the slot; returns where it begins. Waits for transactions that run now: what they do is not in it. */
-extern XLogRecPtr decode_slot_create(const char *name);
+/* Make the slot; returns where it begins. Waits for transactions that run now: what they do is not in it. failover: standbys get a copy of it. */
+extern XLogRecPtr decode_slot_create(const char *name, bool failover);
+
+/* Let standbys have a copy of it, or not. Nobody reads it meanwhile. */
+extern void decode_slot_set_failover(const char *name, bool failover);
 
 /* Drop it, when it is there and nobody reads it; false when it is still there. */
 extern bool decode_slot_drop(const char *name);
@@ -66,5 +71,11 @@ extern void decode_reader_close(DecodeReader *reader);
 
 /* Where the durable end of the log is now, and its timeline. */
 extern XLogRecPtr decode_log_end(TimeLineID *timeline);
+
+/*
+ * Which standby has to have the log up to lsn before it is decoded for a failover slot, and has not? Says so in a sentence, with what to
+ * do in *hint; NULL: there is none.
+ */
+extern char *decode_standby_waited_for(XLogRecPtr lsn, char **hint);
 
 #endif							/* CDC_DECODE_READER_H */

@@ -26,6 +26,7 @@
  */
 #include "postgres.h"
 
+#include "access/timeline.h"
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "foreign/foreign.h"
@@ -36,6 +37,7 @@
 #include "utils/timestamp.h"
 
 #include "catalog/catalog_export.h"
+#include "compat/pg_compat.h"
 #include "decode/decode_reader.h"
 #include "pipeline/export_plugin.h"
 #include "pipeline/export_rights.h"
@@ -178,7 +180,7 @@ create_slot(Export *export)
 
 	pgstat_report_activity(STATE_RUNNING, psprintf("pipeline %s makes its slot, which waits for transactions that run now",
 												   export->worker->pipeline->name));
-	state.start_lsn = state.confirmed_lsn = state.sink_lsn = decode_slot_create(state.slot_name);
+	state.start_lsn = state.confirmed_lsn = state.sink_lsn = decode_slot_create(state.slot_name, catalog_export_bool(export->worker->pipeline, "failover"));
 	(void) decode_log_end(&timeline);
 	state.timeline = timeline;
 	state.system_identifier = system_identifier();
@@ -203,20 +205,52 @@ throw_lost(const Export *export, const char *detail)
 			 errhint("What was committed since then is not in the sink. Drop the pipeline and make it anew, and begin with an empty sink or another name.")));
 }
 
+/*
+ * A standby that was promoted goes on from where it had come to. What the sink got after that from the former primary never happened
+ * here, and other transactions have its places in the log now.
+ */
+static void
+check_timeline(Export *export, TimeLineID now)
+{
+	CatalogExport *state = export->state;
+	List	   *history;
+	XLogRecPtr	left;
+
+	if (now == state->timeline)
+		return;
+	history = readTimeLineHistory(now);
+	if (!tliInHistory(state->timeline, history))
+		throw_lost(export, psprintf("It was on timeline %u, which is not in the history of timeline %u of this server.", state->timeline, now));
+	left = tliSwitchPoint(state->timeline, history, NULL);
+	if (export->durable.lsn > left)
+		throw_lost(export, psprintf("This server was promoted at %X/%X, and the sink has everything up to %X/%X of the former primary.",
+									LSN_FORMAT_ARGS(left), LSN_FORMAT_ARGS(export->durable.lsn)));
+	begin_transaction();
+	catalog_export_confirm(export->worker->pipeline_id, state->confirmed_lsn, state->sink_lsn, now);
+	end_durable_transaction(export);
+	state->timeline = now;
+}
+
 /* Does what is there under the slot's name still hold what the sink has not got? */
 static void
-check_slot(const Export *export)
+check_slot(Export *export)
 {
 	const CatalogExport *state = export->state;
 	DecodeSlot	slot;
+	TimeLineID	now;
+	bool		failover = catalog_export_bool(export->worker->pipeline, "failover");
+	XLogRecPtr	end = decode_log_end(&now);
 
 	if (strcmp(state->system_identifier, system_identifier()) != 0)
 		throw_lost(export, psprintf("It belongs to the server with system identifier %s, and this one has %s.",
 									state->system_identifier, system_identifier()));
 	decode_slot_look(state->slot_name, &slot);
 	if (!slot.exists)
-		throw_lost(export, psprintf("There is no slot \"%s\" any more; the sink has everything up to %X/%X.",
-									state->slot_name, LSN_FORMAT_ARGS(export->durable.lsn)));
+		throw_lost(export, psprintf("There is no slot \"%s\" any more; the sink has everything up to %X/%X.%s",
+									state->slot_name, LSN_FORMAT_ARGS(export->durable.lsn),
+									now == state->timeline ? "" :
+									CDC_HAS_FAILOVER_SLOTS ? " This server was promoted, and had no copy of it: option \"failover\" gives standbys one." :
+									" This server was promoted; standbys have copies of slots from PostgreSQL 17 on."));
 	if (!slot.is_ours)
 		throw_lost(export, psprintf("Slot \"%s\" is of another kind, plugin or database than the one that the pipeline made.", state->slot_name));
 	if (slot.is_invalidated || XLogRecPtrIsInvalid(slot.restart_lsn))
@@ -226,6 +260,12 @@ check_slot(const Export *export)
 		throw_lost(export, psprintf("Slot \"%s\" stands at %X/%X, and the pipeline has only come to %X/%X: it was moved on, or made anew.",
 									state->slot_name, LSN_FORMAT_ARGS(slot.confirmed_lsn),
 									LSN_FORMAT_ARGS(Max(export->durable.lsn, state->confirmed_lsn))));
+	check_timeline(export, now);
+	if (export->durable.lsn > end)
+		throw_lost(export, psprintf("The sink has everything up to %X/%X, and the log of this server ends at %X/%X: it is an older copy of the one that shipped.",
+									LSN_FORMAT_ARGS(export->durable.lsn), LSN_FORMAT_ARGS(end)));
+	if (slot.is_failover != failover && CDC_HAS_FAILOVER_SLOTS)
+		decode_slot_set_failover(state->slot_name, failover);
 }
 
 /* ---- the sink ---- */

@@ -319,6 +319,16 @@ note_server(const CatalogPipeline *pipeline)
 
 	if (!is_new && pipeline->server_start == PgStartTime)
 		return;
+	/* two servers that write into one sink destroy it */
+	if (is_new && pipeline->fingerprint != NULL && pipeline->sink != NULL &&
+		!util_fingerprint_was_promoted(pipeline->fingerprint, fingerprint))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("pipeline \"%s\" ran under another server", pipeline->name),
+				 errdetail("It ran under %s; this is %s (system identifier, timeline, host, data directory).",
+						   pipeline->fingerprint, fingerprint),
+				 errhint("If the other one is gone for good: SELECT cdc_start_pipeline(%s, confirm_move => true). If this is a copy of it: SELECT cdc_drop_pipeline(%s).",
+						 quote_literal_cstr(pipeline->name), quote_literal_cstr(pipeline->name))));
 	if (is_new && pipeline->fingerprint != NULL)
 		ereport(LOG,
 				(errmsg("pipeline \"%s\" goes on under another server than before", pipeline->name),

@@ -31,3 +31,14 @@ util_fingerprint(void)
 	return psprintf(UINT64_FORMAT "/%u/%s:%s", GetSystemIdentifier(),
 					RecoveryInProgress() ? 0 : GetWALInsertionTimeLine(), host, DataDir);
 }
+
+bool
+util_fingerprint_was_promoted(const char *before, const char *now)
+{
+	unsigned long long system[2];
+	unsigned int timeline[2];
+
+	return sscanf(before, "%llu/%u/", &system[0], &timeline[0]) == 2 &&
+		sscanf(now, "%llu/%u/", &system[1], &timeline[1]) == 2 &&
+		system[0] == system[1] && timeline[0] < timeline[1];
+}

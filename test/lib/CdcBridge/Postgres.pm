@@ -101,6 +101,15 @@ sub start
 	return $self;
 }
 
+# Start as a standby from now on; where from stands in its settings.
+sub become_standby
+{
+	my ($self) = @_;
+	open(my $out, '>', "$self->{dir}/data/standby.signal") or die "standby.signal: $!\n";
+	close($out);
+	return $self;
+}
+
 sub accepts_connections
 {
 	my ($self) = @_;
