@@ -343,9 +343,52 @@ CREATE TABLE cdc_bridge.export_state
 	confirmed_lsn pg_lsn NOT NULL,
 	sink_lsn pg_lsn NOT NULL,
 	is_begun boolean NOT NULL,
-	created_at timestamptz NOT NULL
+	created_at timestamptz NOT NULL,
+	-- The patterns under which all tables are known; the last chunk of the initial copy that is counted in export_table.
+	tables text[],
+	last_chunk integer NOT NULL
 );
 COMMENT ON TABLE cdc_bridge.export_state IS 'the replication slot of each outgoing pipeline, and how far it was confirmed';
+
+CREATE TABLE cdc_bridge.export_table
+(
+	pipeline_id integer NOT NULL,
+	table_id integer NOT NULL,
+	relid oid NOT NULL,
+	table_schema text NOT NULL,
+	table_name text NOT NULL,
+	state text NOT NULL CHECK (state IN ('snapshot', 'streaming', 'removed')),
+	-- The key that the copy goes along, and how far it is: rows up to last_key; without the chunks of export_chunk.
+	signature text,
+	last_key text[],
+	rows_copied bigint NOT NULL,
+	chunks integer NOT NULL,
+	-- How often a new copy was asked for, and has begun.
+	copies_asked integer NOT NULL,
+	copies_begun integer NOT NULL,
+	started_at timestamptz NOT NULL,
+	finished_at timestamptz,
+	CONSTRAINT export_table_pkey PRIMARY KEY (pipeline_id, table_id)
+);
+COMMENT ON TABLE cdc_bridge.export_table IS 'tables that an outgoing pipeline copies, or has copied, before it ships their changes';
+
+CREATE TABLE cdc_bridge.export_chunk
+(
+	pipeline_id integer NOT NULL,
+	chunk_no integer NOT NULL,
+	table_id integer NOT NULL,
+	-- range: rows up to last_key, NULL to the end; row: that one row again; anew: the copy begins anew; gone: the table is no more.
+	kind text NOT NULL CHECK (kind IN ('range', 'row', 'anew', 'gone')),
+	signature text,
+	last_key text[],
+	-- What it saw, and where the log ended then.
+	snapshot pg_snapshot,
+	lsn pg_lsn NOT NULL,
+	row_count bigint NOT NULL,
+	copies_begun integer NOT NULL,
+	CONSTRAINT export_chunk_pkey PRIMARY KEY (pipeline_id, chunk_no)
+);
+COMMENT ON TABLE cdc_bridge.export_chunk IS 'chunks of initial copies that the sink has not got yet for sure, or that the stream has not passed';
 
 -- A dump carries what was asked for, not how far it got: a restored pipeline comes up stopped and begins anew.
 SELECT pg_catalog.pg_extension_config_dump('cdc_bridge.pipeline', '');
@@ -637,6 +680,29 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.last_error_sqlstate IS 'its SQL
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.last_error_detail IS 'its detail';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.last_error_hint IS 'what to do about it';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.last_error_at IS 'when it happened';
+
+CREATE FUNCTION cdc_bridge.stat_export_table(OUT pipeline text, OUT table_schema text, OUT table_name text, OUT relid oid,
+	OUT state text, OUT rows_copied bigint, OUT chunks integer, OUT started_at timestamptz, OUT finished_at timestamptz)
+RETURNS SETOF record
+LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 100
+AS 'MODULE_PATHNAME', 'cdc_stat_export_table';
+COMMENT ON FUNCTION cdc_bridge.stat_export_table() IS 'behind view pg_stat_cdc_export_table';
+
+CREATE VIEW @extschema@.pg_stat_cdc_export_table WITH (security_barrier) AS
+SELECT s.pipeline, s.table_schema, s.table_name, s.relid, s.state, s.rows_copied, s.chunks, s.started_at, s.finished_at
+FROM cdc_bridge.stat_export_table() AS s;
+COMMENT ON VIEW @extschema@.pg_stat_cdc_export_table IS 'one row per table that an outgoing pipeline copies, or has copied: how far it is';
+GRANT SELECT ON @extschema@.pg_stat_cdc_export_table TO PUBLIC;
+
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.pipeline IS 'name of the pipeline';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.table_schema IS 'schema of the table when it was last looked at';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.table_name IS 'its name; a partition is a table of its own here';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.relid IS 'its OID';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.state IS 'snapshot: its rows are being copied; streaming: they are all there';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.rows_copied IS 'rows that the sink got';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.chunks IS 'in so many pieces, each with a snapshot of its own';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.started_at IS 'when the copy was asked for, or began anew';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.finished_at IS 'when all of it was in the sink; NULL: not yet';
 
 CREATE FUNCTION cdc_bridge.stat_table(OUT pipeline text, OUT source_schema text, OUT source_table text,
 	OUT target_schema text, OUT target_table text, OUT state text, OUT inserts bigint, OUT updates bigint,

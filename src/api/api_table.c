@@ -25,6 +25,7 @@
 #include "utils/builtins.h"
 
 #include "api/api.h"
+#include "catalog/catalog_export_copy.h"
 #include "mysql/mysql_server.h"
 #include "pipeline/shmem.h"
 #include "util/util_pattern.h"
@@ -117,11 +118,10 @@ table_arg(FunctionCallInfo fcinfo)
  * tables, as it is then. What the caller writes afterwards is taken up.
  */
 static CatalogPipeline *
-begin_change(FunctionCallInfo fcinfo, const char *function)
+begin_change(FunctionCallInfo fcinfo)
 {
 	CatalogPipeline *pipeline = api_lock_pipeline(fcinfo);
 
-	api_check_incoming(pipeline, function);
 	catalog_pipeline_ask_tables(pipeline->id);
 	return catalog_pipeline_by_id(pipeline->id);
 }
@@ -152,10 +152,11 @@ cdc_add_table(PG_FUNCTION_ARGS)
 	List	   *patterns;
 
 	PreventCommandIfReadOnly("cdc_add_table()");
-	pipeline = begin_change(fcinfo, "cdc_add_table()");
+	pipeline = begin_change(fcinfo);
 	pattern = table_arg(fcinfo);
 	api_check_table_pattern(pattern, false);
-	api_check_pattern_target(pipeline, pattern);
+	if (pipeline->sink == NULL)
+		api_check_pattern_target(pipeline, pattern);
 
 	exclusion = psprintf("!%s", pattern);
 	patterns = list_without(pipeline->tables, exclusion);
@@ -169,7 +170,7 @@ cdc_add_table(PG_FUNCTION_ARGS)
 					 errmsg("table \"%s\" is left out of pipeline \"%s\" by pattern \"%s\"",
 							pattern, pipeline->name, excluded_by),
 					 errhint("Remove that pattern first, with cdc_remove_table() and the pattern as it stands there.")));
-		if (matches && tables_that_fit(pipeline, pattern) != NIL)
+		if (matches && (pipeline->sink != NULL || tables_that_fit(pipeline, pattern) != NIL))
 			ereport(NOTICE,
 					(errcode(ERRCODE_DUPLICATE_OBJECT),
 					 errmsg("table \"%s\" is in pipeline \"%s\" already", pattern, pipeline->name),
@@ -180,6 +181,11 @@ cdc_add_table(PG_FUNCTION_ARGS)
 	else if (!list_has(patterns, pattern))
 		patterns = lappend(patterns, pattern);
 
+	if (pipeline->sink != NULL)
+	{
+		pipeline->tables = patterns;
+		api_check_export_tables(pipeline);
+	}
 	catalog_pipeline_set_tables(pipeline->id, patterns);
 	end_change(pipeline);
 	PG_RETURN_VOID();
@@ -232,7 +238,7 @@ cdc_remove_table(PG_FUNCTION_ARGS)
 	ListCell   *lc;
 
 	PreventCommandIfReadOnly("cdc_remove_table()");
-	pipeline = begin_change(fcinfo, "cdc_remove_table()");
+	pipeline = begin_change(fcinfo);
 	pattern = table_arg(fcinfo);
 	api_check_table_pattern(pattern, true);
 
@@ -280,6 +286,23 @@ no_table_fits(const CatalogPipeline *pipeline, const char *pattern)
 			 errhint("Use cdc_add_table() to add one; pg_stat_cdc_table shows those that the pipeline has.")));
 }
 
+/* Ask for a new copy of the tables of an outgoing pipeline that fit; false when there are none. */
+static bool
+ask_export_copies(const CatalogPipeline *pipeline, const char *pattern)
+{
+	bool		any = false;
+	ListCell   *lc;
+
+	foreach(lc, catalog_export_relations(pipeline->tables))
+	{
+		if (!catalog_export_means(list_make1(unconstify(char *, pattern)), lfirst_oid(lc)))
+			continue;
+		catalog_export_table_ask(pipeline->id, lfirst_oid(lc));
+		any = true;
+	}
+	return any;
+}
+
 Datum
 cdc_resync_table(PG_FUNCTION_ARGS)
 {
@@ -289,12 +312,12 @@ cdc_resync_table(PG_FUNCTION_ARGS)
 	ListCell   *lc;
 
 	PreventCommandIfReadOnly("cdc_resync_table()");
-	pipeline = begin_change(fcinfo, "cdc_resync_table()");
+	pipeline = begin_change(fcinfo);
 	pattern = table_arg(fcinfo);
 	api_check_table_pattern(pattern, false);
 
 	tables = tables_that_fit(pipeline, pattern);
-	if (tables == NIL)
+	if (pipeline->sink != NULL ? !ask_export_copies(pipeline, pattern) : tables == NIL)
 		no_table_fits(pipeline, pattern);
 	foreach(lc, tables)
 		(void) catalog_table_ask_resync(pipeline->id, ((CatalogTable *) lfirst(lc))->table_id);

@@ -43,6 +43,8 @@ catalog_export_load(int32 pipeline_id)
 		state->sink_lsn = get_lsn(tuple, desc, Anum_export_state_sink_lsn);
 		state->is_begun = catalog_get_bool(tuple, desc, Anum_export_state_is_begun);
 		state->created_at = catalog_get_time(tuple, desc, Anum_export_state_created_at);
+		state->tables = catalog_get_list(tuple, desc, Anum_export_state_tables);
+		state->last_chunk = catalog_get_int32(tuple, desc, Anum_export_state_last_chunk);
 	}
 	catalog_scan_end(&scan);
 	return state;
@@ -64,6 +66,8 @@ catalog_export_insert(const CatalogExport *state)
 	values[Anum_export_state_sink_lsn - 1] = LSNGetDatum(state->sink_lsn);
 	values[Anum_export_state_is_begun - 1] = BoolGetDatum(state->is_begun);
 	values[Anum_export_state_created_at - 1] = TimestampTzGetDatum(state->created_at);
+	nulls[Anum_export_state_tables - 1] = true;
+	values[Anum_export_state_last_chunk - 1] = Int32GetDatum(0);
 
 	rel = table_open(catalog_relation_oid(CATALOG_REL_EXPORT_STATE), RowExclusiveLock);
 	catalog_tuple_insert(rel, values, nulls);
@@ -108,6 +112,28 @@ catalog_export_set_begun(int32 pipeline_id)
 
 	values[Anum_export_state_is_begun - 1] = BoolGetDatum(true);
 	replaces[Anum_export_state_is_begun - 1] = true;
+	update(pipeline_id, values, replaces);
+}
+
+void
+catalog_export_set_tables(int32 pipeline_id, const List *tables)
+{
+	Datum		values[Natts_export_state] = {0};
+	bool		replaces[Natts_export_state] = {0};
+
+	values[Anum_export_state_tables - 1] = catalog_list_datum(tables);
+	replaces[Anum_export_state_tables - 1] = true;
+	update(pipeline_id, values, replaces);
+}
+
+void
+catalog_export_set_last_chunk(int32 pipeline_id, int32 chunk_no)
+{
+	Datum		values[Natts_export_state] = {0};
+	bool		replaces[Natts_export_state] = {0};
+
+	values[Anum_export_state_last_chunk - 1] = Int32GetDatum(chunk_no);
+	replaces[Anum_export_state_last_chunk - 1] = true;
 	update(pipeline_id, values, replaces);
 }
 

@@ -45,6 +45,8 @@ typedef struct CatalogExport
 	XLogRecPtr	sink_lsn;		/* what the sink had when that was written; it never has less */
 	bool		is_begun;		/* the sink was opened: from then on it holds a position */
 	TimestampTz created_at;
+	List	   *tables;			/* patterns under which all tables are known, char *; NIL: none yet */
+	int32		last_chunk;		/* of the initial copy, counted in export_table; 0: none */
 } CatalogExport;
 
 /* NULL when the pipeline has no slot yet. */
@@ -56,6 +58,10 @@ extern void catalog_export_confirm(int32 pipeline_id, XLogRecPtr lsn, XLogRecPtr
 
 /* The sink has been opened for the first time. */
 extern void catalog_export_set_begun(int32 pipeline_id);
+
+/* All tables of those patterns are known; chunks up to that one are counted in export_table. */
+extern void catalog_export_set_tables(int32 pipeline_id, const List *tables);
+extern void catalog_export_set_last_chunk(int32 pipeline_id, int32 chunk_no);
 
 /* The name that the slot of a pipeline of this database has, palloc'd; and the pipeline's number of such a name, 0 when it is no name of ours. */
 extern char *catalog_export_slot_name(Oid database, int32 pipeline_id);

@@ -13,6 +13,8 @@
 #include "catalog/catalog_export.h"
 #include "catalog/catalog_record_options.h"
 
+static const char *const snapshot_values[] = {"initial", "never", NULL};
+
 static const UtilOption export_option_list[] = {
 	{.name = "failover",.type = UTIL_OPTION_BOOL,.default_text = "false",
 	.description = "let standbys have a copy of the slot, so that the pipeline goes on where one of them is promoted; PostgreSQL 17 and later"},
@@ -24,6 +26,12 @@ static const UtilOption export_option_list[] = {
 	.description = "ship what statements do to the tables' definitions, too"},
 	{.name = "slot_max_mb",.type = UTIL_OPTION_INT,.default_text = "0",.min = 0,.max = INT_MAX,.unit = "MB",
 	.description = "most log that a stopped or slow pipeline may hold back; beyond it the slot is given up; 0: no limit but max_slot_wal_keep_size"},
+	{.name = "snapshot",.type = UTIL_OPTION_ENUM,.default_text = "initial",.values = snapshot_values,
+	.description = "ship the rows that are there at the start, too, or only changes"},
+	{.name = "snapshot_chunk_kb",.type = UTIL_OPTION_INT,.default_text = "8192",.min = 1,.max = 1048576,.unit = "kB",
+	.description = "most that is written of a table at a time while its rows are copied; changes go on in between"},
+	{.name = "snapshot_chunk_rows",.type = UTIL_OPTION_INT,.default_text = "20000",.min = 1,.max = 1000000,.unit = "rows",
+	.description = "most rows that are read at a time"},
 };
 
 const UtilOptionTable catalog_export_options = {

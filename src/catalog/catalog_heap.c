@@ -64,6 +64,8 @@ static const RelationName relation_names[CATALOG_RELATIONS] = {
 	[CATALOG_REL_VERIFY_TABLE] = {"verify_table", "verify_table_pkey"},
 	[CATALOG_REL_VERIFY_DIFFERENCE] = {"verify_difference", "verify_difference_pkey"},
 	[CATALOG_REL_EXPORT_STATE] = {"export_state", "export_state_pkey"},
+	[CATALOG_REL_EXPORT_TABLE] = {"export_table", "export_table_pkey"},
+	[CATALOG_REL_EXPORT_CHUNK] = {"export_chunk", "export_chunk_pkey"},
 };
 
 /* What this process knows; valid until a relcache invalidation hits one of the tables. */

@@ -42,10 +42,12 @@ typedef enum CatalogRelation
 	CATALOG_REL_VERIFY_REQUEST,
 	CATALOG_REL_VERIFY_TABLE,
 	CATALOG_REL_VERIFY_DIFFERENCE,
-	CATALOG_REL_EXPORT_STATE
+	CATALOG_REL_EXPORT_STATE,
+	CATALOG_REL_EXPORT_TABLE,
+	CATALOG_REL_EXPORT_CHUNK
 } CatalogRelation;
 
-#define CATALOG_RELATIONS 16
+#define CATALOG_RELATIONS 18
 
 /* Column numbers, as in the install script. */
 enum
@@ -298,7 +300,43 @@ enum
 	Anum_export_state_sink_lsn,
 	Anum_export_state_is_begun,
 	Anum_export_state_created_at,
-	Natts_export_state = Anum_export_state_created_at
+	Anum_export_state_tables,
+	Anum_export_state_last_chunk,
+	Natts_export_state = Anum_export_state_last_chunk
+};
+
+enum
+{
+	Anum_export_table_pipeline_id = 1,
+	Anum_export_table_table_id,
+	Anum_export_table_relid,
+	Anum_export_table_table_schema,
+	Anum_export_table_table_name,
+	Anum_export_table_state,
+	Anum_export_table_signature,
+	Anum_export_table_last_key,
+	Anum_export_table_rows_copied,
+	Anum_export_table_chunks,
+	Anum_export_table_copies_asked,
+	Anum_export_table_copies_begun,
+	Anum_export_table_started_at,
+	Anum_export_table_finished_at,
+	Natts_export_table = Anum_export_table_finished_at
+};
+
+enum
+{
+	Anum_export_chunk_pipeline_id = 1,
+	Anum_export_chunk_chunk_no,
+	Anum_export_chunk_table_id,
+	Anum_export_chunk_kind,
+	Anum_export_chunk_signature,
+	Anum_export_chunk_last_key,
+	Anum_export_chunk_snapshot,
+	Anum_export_chunk_lsn,
+	Anum_export_chunk_row_count,
+	Anum_export_chunk_copies_begun,
+	Natts_export_chunk = Anum_export_chunk_copies_begun
 };
 
 /* Next number of a sequence in schema cdc_bridge. */

@@ -330,6 +330,8 @@ catalog_pipeline_delete(const CatalogPipeline *pipeline)
 	catalog_delete_rows(CATALOG_REL_SNAPSHOT_CHUNK, 1, &id);
 	catalog_delete_rows(CATALOG_REL_TABLE_STATE, 1, &id);
 	catalog_delete_rows(CATALOG_REL_PIPELINE_TABLE, 1, &id);
+	catalog_delete_rows(CATALOG_REL_EXPORT_CHUNK, 1, &id);
+	catalog_delete_rows(CATALOG_REL_EXPORT_TABLE, 1, &id);
 	catalog_delete_rows(CATALOG_REL_EXPORT_STATE, 1, &id);
 	catalog_delete_rows(CATALOG_REL_PIPELINE_STATE, 1, &id);
 	catalog_delete_rows(CATALOG_REL_PIPELINE, 1, &id);

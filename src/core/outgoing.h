@@ -13,6 +13,8 @@
  *	  STREAM_COMMIT, STREAM_PREPARE or STREAM_ABORT; an abort may mean only what
  *	  the subtransaction "xid" brought. A transaction of which nothing is shipped
  *	  gives no record. A MESSAGE that is not transactional stands by itself.
+ *	  Between transactions there may be rows of an initial copy: a CHANGE with op
+ *	  READ each, and a TRUNCATE where one begins anew.
  *
  *	  Values are the same cells as on the way in (cell.h), of the kinds NULL,
  *	  INT, UINT, FLOAT, DOUBLE, TEXT, BYTES, BOOL, DAYS, MICROS, LIST, UNCHANGED
@@ -128,7 +130,8 @@ typedef enum CdcOutOp
 {
 	CDC_OUT_INSERT = 1,
 	CDC_OUT_UPDATE,
-	CDC_OUT_DELETE
+	CDC_OUT_DELETE,
+	CDC_OUT_READ				/* a row that was there before: of an initial copy, in no transaction */
 } CdcOutOp;
 
 typedef enum CdcOutSchemaOp
@@ -167,10 +170,11 @@ typedef struct CdcOutSchemaChange
 typedef struct CdcRecord
 {
 	CdcRecordKind kind;
-	const CdcOutTxn *txn;		/* NULL for a MESSAGE that is not transactional */
+	const CdcOutTxn *txn;		/* NULL for a MESSAGE that is not transactional, and for what belongs to an initial copy */
 	uint64_t	lsn;			/* of the record in the log that it was made of */
 	int64_t		now_us;			/* when it was decoded, microseconds since 1970 */
 	uint32_t	xid;			/* CHANGE, TRUNCATE, MESSAGE, SCHEMA, STREAM_ABORT: the (sub)transaction itself */
+	bool		of_copy;		/* CHANGE: READ; TRUNCATE: nobody did that, the copy of the table begins anew */
 	uint64_t	order;			/* CHANGE, TRUNCATE, MESSAGE, SCHEMA: 1-based place in the transaction */
 	uint64_t	table_order;	/* CHANGE, TRUNCATE: among those of its table; 0 in a streamed transaction */
 

@@ -102,6 +102,7 @@ decode_filter_passes(DecodeRelation *entry, const DecodeRow *old, const DecodeRo
 	switch (*op)
 	{
 		case CDC_OUT_INSERT:
+		case CDC_OUT_READ:
 			return entry->filter_insert == NULL || holds(entry, entry->filter_insert, new);
 		case CDC_OUT_DELETE:
 			/* without an old row nobody can tell, and a delete must not get lost */

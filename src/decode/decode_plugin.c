@@ -117,6 +117,8 @@ startup_cb(LogicalDecodingContext *ctx, OutputPluginOptions *plugin_options, boo
 	ctx->streaming &= state->options.streaming;
 	decode_text_init(state);
 	decode_relations_init(state);
+	if (!is_init)
+		decode_copy_attach(state);
 	MemoryContextSwitchTo(old_context);
 }
 
@@ -140,9 +142,14 @@ filter_by_origin_cb(LogicalDecodingContext *ctx, RepOriginId origin)
 
 /* ------------------------------------------------------- transactions */
 
-/* Settings of the session decide how output functions write values: pin them until the decoded transaction ends. */
-static void
-pin_settings(void)
+int64
+decode_now_us(void)
+{
+	return unix_us(GetCurrentTimestamp());
+}
+
+void
+decode_pin_settings(void)
 {
 	static const struct
 	{
@@ -276,7 +283,7 @@ static void
 start(DecodeState *state)
 {
 	state->now_us = unix_us(GetCurrentTimestamp());
-	pin_settings();
+	decode_pin_settings();
 }
 
 static void
@@ -306,6 +313,7 @@ static void
 commit_cb(LogicalDecodingContext *ctx, ReorderBufferTXN *txn, XLogRecPtr commit_lsn)
 {
 	finish_txn(ctx, txn, CDC_RECORD_COMMIT, commit_lsn);
+	decode_copy_committed(ctx->output_plugin_private, txn->xid);
 }
 
 static void
@@ -489,6 +497,44 @@ warn_of_identity(DecodeRelation *entry, Relation relation)
 			 errhint("Give it a primary key, or use ALTER TABLE %s REPLICA IDENTITY FULL.", name)));
 }
 
+/* The copy of a table begins anew: the receiver forgets its rows. In the change's memory context. */
+static void
+ship_anew(DecodeState *state, ReorderBufferTXN *txn, DecodeCopyTable *table, const CdcOutTable *published, ReorderBufferChange *change)
+{
+	DecodeTxn  *own = ensure_begun(state, txn);
+	CdcRecord	record;
+
+	decode_copy_anew_record(table, published, change->lsn, &record);
+	record.txn = &own->out;
+	record.xid = change->txn->xid;
+	record.order = ++own->out.nchanges;
+	emit(state, &record);
+	decode_copy_begin_anew(state->copy, table);
+	table->begins_anew = true;
+}
+
+/* Has the initial copy, if there is one, left the change to the stream? In the change's memory context. */
+static bool
+is_left_to_stream(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *entry, Relation relation, ReorderBufferChange *change,
+				  const DecodeRow *old, const DecodeRow *new, CdcOutOp *op)
+{
+	DecodeCopyTable *table;
+
+	if (state->copy == NULL)
+		return true;
+	switch (decode_copy_change(state, txn, entry, relation, old, new, op, &table))
+	{
+		case DECODE_COPY_PASS:
+			return true;
+		case DECODE_COPY_DROP:
+			break;
+		case DECODE_COPY_ANEW:
+			ship_anew(state, txn, table, entry->table, change);
+			break;
+	}
+	return false;
+}
+
 /* In the change's memory context. */
 static void
 ship_change(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *entry, Relation relation, ReorderBufferChange *change, CdcOutOp op)
@@ -502,7 +548,8 @@ ship_change(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *entry, Re
 
 	if (new != NULL)
 		decode_row_complete(entry, relation, new, old);
-	if (!decode_filter_passes(entry, old, new, &op))
+	if (!decode_filter_passes(entry, old, new, &op) ||
+		!is_left_to_stream(state, txn, entry, relation, change, old, new, &op))
 	{
 		skip(state->ctx);
 		return;
@@ -622,9 +669,9 @@ truncate_cb(LogicalDecodingContext *ctx, ReorderBufferTXN *txn, int nrelations, 
 	for (int i = 0; i < nrelations; i++)
 	{
 		DecodeRelation *entry = decode_relation_get(state, relations[i]);
+		bool		by_root = entry->publish_as != RelationGetRelid(relations[i]) && goes_with_its_root(relations[i], nrelations, relations);
 
-		if ((entry->actions & DECODE_TRUNCATE) != 0 &&
-			(entry->publish_as == RelationGetRelid(relations[i]) || !goes_with_its_root(relations[i], nrelations, relations)))
+		if ((entry->actions & DECODE_TRUNCATE) != 0 && decode_copy_truncate(state, txn, relations[i], by_root) && !by_root)
 			ship_truncate(state, txn, entry, relations[i], change);
 	}
 	MemoryContextSwitchTo(old_context);

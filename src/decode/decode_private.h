@@ -23,6 +23,7 @@
 #include "compat/pg_compat.h"
 #include "core/schema_message.h"
 #include "decode/decode.h"
+#include "decode/decode_copy.h"
 #include "format/format.h"
 
 /* A set of kinds of changes, in bits. */
@@ -64,6 +65,28 @@ typedef struct DecodeColumn
 	FmgrInfo	output;			/* when no fast way is known */
 } DecodeColumn;
 
+/* A column of a key that the initial copy goes along. */
+typedef struct DecodeKeyColumn
+{
+	int			attno;			/* 0-based place in the tuples of the log */
+	Oid			typid;
+	int16		typlen;
+	bool		typbyval;
+	bool		descending;		/* in the index */
+	Oid			collation;
+	Oid			opfamily;
+	Oid			opcintype;
+	FmgrInfo	compare;
+} DecodeKeyColumn;
+
+typedef struct DecodeKey
+{
+	Oid			indexid;		/* InvalidOid: none, and no columns */
+	int			n;
+	DecodeKeyColumn *columns;
+	char	   *signature;		/* the same text: the same names, columns and order */
+} DecodeKey;
+
 /* A relation as it is shipped; built anew when anything of it may have changed. */
 typedef struct DecodeRelation
 {
@@ -88,6 +111,8 @@ typedef struct DecodeRelation
 	ExprState  *filter_delete;
 	TupleTableSlot *slot;		/* in the layout of publish_as */
 	AttrNumber *slot_attnos;	/* for each of its columns the place in the tuples of the log, 0-based; -1: dropped */
+
+	DecodeKey  *key;			/* for the initial copy; NULL: nobody asked yet */
 
 	/* the last transaction that changed it, and where it stands in that one's counts */
 	int			count_index;
@@ -139,10 +164,30 @@ typedef struct DecodeState
 	List	   *publications;	/* Publication */
 	bool		publications_valid;
 
+	DecodeCopy *copy;			/* NULL: everything is shipped */
+
 	/* the default emit */
 	CdcFormat	format;
 	CdcBuf		buf;
 } DecodeState;
+
+/* The initial copy; all of it in one memory context. */
+struct DecodeCopy
+{
+	MemoryContext context;
+	HTAB	   *tables;			/* DecodeCopyTable */
+	XLogRecPtr	skip_until;
+	List	   *pending;		/* TransactionIds, as a list of Oids, that were decoded, and that others did not see yet */
+	DecodeState *state;			/* of the decoding that heeds it */
+};
+
+/* in decode_plugin.c */
+
+/* Settings of the session decide how output functions write values: pin them until the transaction ends. */
+extern void decode_pin_settings(void);
+
+/* Microseconds since 1970. */
+extern int64 decode_now_us(void);
 
 /* in decode_options.c */
 extern void decode_options_read(DecodeOptions *options, List *given);
@@ -153,6 +198,15 @@ extern DecodeRelation *decode_relation_get(DecodeState *state, Relation relation
 
 /* May a table of that name be shipped, by what options say of names? */
 extern bool decode_name_is_wanted(const DecodeState *state, const char *schema, const char *name);
+
+/*
+ * A relation as that decoding would ship it now, by the catalogs of now, outside of its cache; in the current memory context.
+ * The caller has it locked.
+ */
+extern DecodeRelation *decode_relation_look(const DecodeState *state, Relation relation);
+
+/* A version that no other definition has. */
+extern uint64 decode_relation_new_version(void);
 
 /* in decode_publication.c */
 
@@ -203,6 +257,26 @@ extern bool decode_schema_open(const char *content, Size size, List **items);
 
 /* What an item comes to for the receiver, in record->table and record->schema_change; false: nothing. items: all of the message. */
 extern bool decode_schema_record(DecodeState *state, const CdcSchemaItem *item, const List *items, CdcRecord *record);
+
+/* in decode_copy.c */
+typedef enum DecodeCopyVerdict
+{
+	DECODE_COPY_PASS,
+	DECODE_COPY_DROP,
+	DECODE_COPY_ANEW			/* the copy of its table begins anew */
+} DecodeCopyVerdict;
+
+extern void decode_copy_attach(DecodeState *state);
+extern DecodeKey *decode_key_make(Relation relation);
+extern DecodeCopyVerdict decode_copy_change(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *entry, Relation relation,
+											const DecodeRow *old, const DecodeRow *new, CdcOutOp *op, DecodeCopyTable **found);
+extern bool decode_copy_truncate(DecodeState *state, ReorderBufferTXN *txn, Relation relation, bool anyway);
+
+/* The record that says that the copy of a table begins anew; published: how it is shipped, or NULL. In the current memory context. */
+extern void decode_copy_anew_record(const DecodeCopyTable *table, const CdcOutTable *published, XLogRecPtr lsn, CdcRecord *record);
+
+/* A commit was decoded. */
+extern void decode_copy_committed(DecodeState *state, TransactionId xid);
 
 /* in decode_text.c */
 extern void decode_text_init(DecodeState *state);

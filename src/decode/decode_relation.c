@@ -311,6 +311,25 @@ build(DecodeState *state, DecodeRelation *entry, Relation relation)
 	MemoryContextSwitchTo(old_context);
 }
 
+uint64
+decode_relation_new_version(void)
+{
+	return ++last_version;
+}
+
+DecodeRelation *
+decode_relation_look(const DecodeState *decoding, Relation relation)
+{
+	DecodeState state = {.options = decoding->options,.context = CurrentMemoryContext,.meet = decoding->meet,.emit_arg = decoding->emit_arg};
+	DecodeRelation *entry = palloc0(sizeof(DecodeRelation));
+
+	state.publication_context = AllocSetContextCreate(CurrentMemoryContext, "cdc publications", ALLOCSET_SMALL_SIZES);
+	entry->relid = RelationGetRelid(relation);
+	entry->context = CurrentMemoryContext;
+	build(&state, entry, relation);
+	return entry;
+}
+
 /* Relations come and go: what is not valid any more is built anew when it is met again, if ever. */
 static void
 purge(DecodeState *state)

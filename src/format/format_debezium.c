@@ -11,7 +11,7 @@
  *	  is "postgresql", because consumers look at it; source.version says
  *	  that it was cdc_bridge.
  *
- *	  change       {"before", "after", "source", "op", "ts_ms", "transaction"}, op c, u or d
+ *	  change       {"before", "after", "source", "op", "ts_ms", "transaction"}, op c, u or d; r for a row of an initial copy
  *	  TRUNCATE     the same with op t, without rows
  *	  message      {"op": "m", "ts_ms", "source", "message": {"prefix", "content"}}, content in base64
  *	  schema change {"source", "ts_ms", "databaseName", "schemaName", "ddl", "tableChanges", "transaction"}, see format_table.c
@@ -35,7 +35,18 @@ op_letter(const CdcRecord *record)
 {
 	if (record->kind == CDC_RECORD_TRUNCATE)
 		return "t";
-	return record->op == CDC_OUT_INSERT ? "c" : record->op == CDC_OUT_UPDATE ? "u" : "d";
+	switch (record->op)
+	{
+		case CDC_OUT_INSERT:
+			return "c";
+		case CDC_OUT_UPDATE:
+			return "u";
+		case CDC_OUT_DELETE:
+			return "d";
+		case CDC_OUT_READ:
+			return "r";
+	}
+	return "";
 }
 
 /*
@@ -75,7 +86,7 @@ add_source(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 	json_add_cstring(out, options->server_name);
 	cdc_buf_add_char(out, ',');
 	add_millis(out, "ts_ms", txn != NULL && txn->time_us != 0 ? txn->time_us : record->now_us);
-	cdc_buf_add_str(out, ",\"snapshot\":\"false\",\"db\":");
+	cdc_buf_add_str(out, record->of_copy ? ",\"snapshot\":\"true\",\"db\":" : ",\"snapshot\":\"false\",\"db\":");
 	json_add_cstring(out, options->database);
 	cdc_buf_add_str(out, ",\"sequence\":\"[\\\"");
 	json_add_uint(out, txn != NULL ? txn->commit_lsn : 0);

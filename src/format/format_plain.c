@@ -9,7 +9,9 @@
  *	    row is the new row (not in a delete), old what the log has of the old one,
  *	    key the key's columns; unchanged names the columns that the change did not
  *	    touch and that stand in row for that reason not. What is empty is left out.
- *	  truncate
+ *	  read: a row of an initial copy
+ *	    {"op", "schema", "table", "lsn", "key", "row", "types"}
+ *	  truncate; "of_copy" where nobody did that, but the copy of the table begins anew
  *	    {"op", "schema", "table", "lsn", "commit_lsn", "xid", "time", "seq", "cascade", "restart_identity", "partition_of"}
  *	  message
  *	    {"op", "lsn", "commit_lsn", "xid", "time", "seq", "transactional", "prefix", "content" or "content_base64"}
@@ -35,12 +37,29 @@
 #include "format/json_text.h"
 
 static const char *
+change_text(CdcOutOp op)
+{
+	switch (op)
+	{
+		case CDC_OUT_INSERT:
+			return "insert";
+		case CDC_OUT_UPDATE:
+			return "update";
+		case CDC_OUT_DELETE:
+			return "delete";
+		case CDC_OUT_READ:
+			return "read";
+	}
+	return "";
+}
+
+static const char *
 op_text(const CdcRecord *record)
 {
 	switch (record->kind)
 	{
 		case CDC_RECORD_CHANGE:
-			return record->op == CDC_OUT_INSERT ? "insert" : record->op == CDC_OUT_UPDATE ? "update" : "delete";
+			return change_text(record->op);
 		case CDC_RECORD_TRUNCATE:
 			return "truncate";
 		case CDC_RECORD_MESSAGE:
@@ -192,6 +211,8 @@ add_change(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 static void
 add_truncate(const CdcRecord *record, CdcBuf *out)
 {
+	if (record->of_copy)
+		cdc_buf_add_str(out, ",\"of_copy\":true");
 	cdc_buf_add_str(out, record->cascade ? ",\"cascade\":true" : ",\"cascade\":false");
 	cdc_buf_add_str(out, record->restart_identity ? ",\"restart_identity\":true" : ",\"restart_identity\":false");
 	if (record->root_name != NULL)

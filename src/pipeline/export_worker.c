@@ -33,14 +33,15 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "utils/memutils.h"
-#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "catalog/catalog_export.h"
 #include "compat/pg_compat.h"
 #include "decode/decode_reader.h"
+#include "pipeline/export_copy.h"
 #include "pipeline/export_plugin.h"
 #include "pipeline/export_rights.h"
+#include "pipeline/export_transaction.h"
 #include "pipeline/worker.h"
 #include "sink/sink.h"
 #include "util/util_error.h"
@@ -62,10 +63,12 @@ typedef struct Export
 	ExportRights *rights;
 	CdcSink    *sink;
 	DecodeReader *reader;
+	ExportCopy *copy;
 	CdcSinkPosition durable;	/* the sink has it */
 	XLogRecPtr	handed;			/* end of the last transaction or message that the sink got */
 	bool		skipping;		/* the transaction that is coming is there already */
 	bool		told_state;
+	bool		told_streaming;
 	int			flush_max_ms;
 	uint64		flush_max_bytes;
 	TimestampTz handed_at;		/* when the first one came that is not flushed; 0: there is none */
@@ -82,50 +85,35 @@ typedef struct Export
 /* ---- what is kept in the catalog ---- */
 
 static void
-begin_transaction(void)
-{
-	StartTransactionCommand();
-	PushActiveSnapshot(GetTransactionSnapshot());
-}
-
-static void
-end_transaction(Export *export)
-{
-	PopActiveSnapshot();
-	CommitTransactionCommand();
-	MemoryContextSwitchTo(export->worker->cxt);
-}
-
-/* Durable before anything is done that relies on it: workers commit without waiting otherwise. */
-static void
-end_durable_transaction(Export *export)
-{
-	ForceSyncCommit();
-	end_transaction(export);
-}
-
-static void
 load_state(Export *export)
 {
 	MemoryContext old;
 
-	begin_transaction();
+	export_transaction_begin(true);
 	old = MemoryContextSwitchTo(export->worker->cxt);
 	export->state = catalog_export_load(export->worker->pipeline_id);
 	export->rights = export_rights_load(export->worker->pipeline);
 	MemoryContextSwitchTo(old);
-	end_transaction(export);
+	export_transaction_end(false, export->worker->cxt);
 }
 
 static void
 say_state(Export *export)
 {
+	bool		streaming = export_copy_is_done(export->copy);
+	char		activity[NAMEDATALEN + 64];
+
+	if (export->told_state && export->told_streaming == streaming && !export->worker->slot->state_wanted)
+		return;
 	export->worker->slot->state_wanted = false;
-	begin_transaction();
-	catalog_pipeline_set_state(export->worker->pipeline_id, CATALOG_PIPELINE_STREAMING, NULL, NULL);
-	end_transaction(export);
+	export_transaction_begin(true);
+	catalog_pipeline_set_state(export->worker->pipeline_id, streaming ? CATALOG_PIPELINE_STREAMING : CATALOG_PIPELINE_SNAPSHOT, NULL, NULL);
+	export_transaction_end(false, export->worker->cxt);
 	export->told_state = true;
-	pgstat_report_activity(STATE_RUNNING, psprintf("streaming pipeline %s", export->worker->pipeline->name));
+	export->told_streaming = streaming;
+	snprintf(activity, sizeof(activity), streaming ? "streaming pipeline %s" : "pipeline %s copies its tables and streams",
+			 export->worker->pipeline->name);
+	pgstat_report_activity(STATE_RUNNING, activity);
 }
 
 static void
@@ -185,9 +173,9 @@ create_slot(Export *export)
 	state.timeline = timeline;
 	state.system_identifier = system_identifier();
 	state.created_at = GetCurrentTimestamp();
-	begin_transaction();
+	export_transaction_begin(true);
 	catalog_export_insert(&state);
-	end_durable_transaction(export);
+	export_transaction_end(true, export->worker->cxt);
 	ereport(LOG,
 			(errmsg("pipeline \"%s\" ships what commits after %X/%X", export->worker->pipeline->name,
 					LSN_FORMAT_ARGS(state.start_lsn)),
@@ -225,9 +213,9 @@ check_timeline(Export *export, TimeLineID now)
 	if (export->durable.lsn > left)
 		throw_lost(export, psprintf("This server was promoted at %X/%X, and the sink has everything up to %X/%X of the former primary.",
 									LSN_FORMAT_ARGS(left), LSN_FORMAT_ARGS(export->durable.lsn)));
-	begin_transaction();
+	export_transaction_begin(true);
 	catalog_export_confirm(export->worker->pipeline_id, state->confirmed_lsn, state->sink_lsn, now);
-	end_durable_transaction(export);
+	export_transaction_end(true, export->worker->cxt);
 	state->timeline = now;
 }
 
@@ -287,11 +275,11 @@ open_sink(Export *export)
 	snprintf(target->start.system_identifier, sizeof(target->start.system_identifier), "%s", state->system_identifier);
 	snprintf(target->start.slot, sizeof(target->start.slot), "%s", state->slot_name);
 
-	begin_transaction();
+	export_transaction_begin(true);
 	wrapper = MemoryContextStrdup(worker->cxt, GetForeignDataWrapper(worker->server->fdwid)->fdwname);
 	MemoryContextSwitchTo(worker->cxt);
 	export->sink = cdc_sink_open(wrapper, target, &found, &export->durable);
-	end_transaction(export);
+	export_transaction_end(false, export->worker->cxt);
 
 	if (!found && state->is_begun)
 		ereport(ERROR,
@@ -382,9 +370,12 @@ flush(Export *export)
 {
 	CdcSinkPosition position = export->durable;
 
-	if (export->handed_at == 0)
+	if (export->handed_at == 0 || !export_copy_before_flush(export->copy, decode_reader_position(export->reader), &position))
 		return;
-	position.lsn = export->handed;
+	/* while tables are copied it also counts what the stream has left to the chunks */
+	position.lsn = Max(export->handed, position.lsn);
+	if (export_copy_is_busy(export->copy))
+		position.lsn = Max(position.lsn, decode_reader_position(export->reader));
 	cdc_sink_flush(export->sink, &position);
 	export->durable = position;
 	export->handed_at = 0;
@@ -392,6 +383,7 @@ flush(Export *export)
 	export->flushes++;
 	if (export->sink->keeps_position)
 		decode_reader_confirm(export->reader, position.lsn);
+	export_copy_after_flush(export->copy, &position);
 }
 
 static bool
@@ -415,15 +407,27 @@ confirm_quiet(Export *export)
 	if (export->handed_at != 0 || read < known + QUIET_BYTES)
 		return;
 	(void) decode_log_end(&timeline);
-	begin_transaction();
+	export_transaction_begin(true);
 	catalog_export_confirm(export->worker->pipeline_id, read, export->durable.lsn, timeline);
-	end_durable_transaction(export);
+	export_transaction_end(true, export->worker->cxt);
 	export->state->confirmed_lsn = read;
 	export->state->sink_lsn = export->durable.lsn;
 	decode_reader_confirm(export->reader, read);
 }
 
 /* ---- the loop ---- */
+
+/* Between two transactions: is it the turn of the tables that are copied? */
+static bool
+copy_on(Export *export, bool more)
+{
+	XLogRecPtr	position = decode_reader_position(export->reader);
+	bool		copied = export_copy_step(export->copy, position, more);
+
+	if (export->handed_at == 0 && (copied || export_copy_wants_flush(export->copy, position)))
+		export->handed_at = GetCurrentTimestamp();
+	return copied;
+}
 
 static void
 follow(Export *export)
@@ -433,13 +437,16 @@ follow(Export *export)
 		bool		more = true;
 
 		worker_check_interrupts();
-		for (int i = 0; i < LOOK_RECORDS && more && !flush_is_due(export); i++)
+		/* tables join, leave or are to be copied anew: that is for the next worker */
+		if (export->worker->slot->join_wanted)
+			proc_exit(0);
+		for (int i = 0; i < LOOK_RECORDS && more && (i == 0 || !flush_is_due(export)); i++)
 			more = decode_reader_step(export->reader);
+		more |= copy_on(export, more);
 		if (!more || flush_is_due(export))
 			flush(export);
 		confirm_quiet(export);
-		if (!export->told_state || export->worker->slot->state_wanted)
-			say_state(export);
+		say_state(export);
 		if (!more)
 			export->idle_at = GetCurrentTimestamp();
 		publish(export);
@@ -464,11 +471,12 @@ run(Worker *worker)
 	check_slot(export);
 	if (!export->state->is_begun)
 	{
-		begin_transaction();
+		export_transaction_begin(true);
 		catalog_export_set_begun(worker->pipeline_id);
-		end_durable_transaction(export);
+		export_transaction_end(true, export->worker->cxt);
 		export->state->is_begun = true;
 	}
+	export->copy = export_copy_open(worker, export->state, export->sink, &export->durable);
 	decode_take(receive, meet, export);
 	export->reader = decode_reader_open(export->state->slot_name, export_plugin_options(worker->pipeline));
 	follow(export);

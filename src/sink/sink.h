@@ -8,7 +8,9 @@
  *
  *		open ((begin (write | schema_change)* commit) | write | flush)* close
  *
- *	  where a write outside a transaction is a MESSAGE that is not transactional.
+ *	  where a write outside a transaction is a MESSAGE that is not transactional,
+ *	  or belongs to a chunk of an initial copy: a READ, or the TRUNCATE before a
+ *	  copy that begins anew. No flush comes in the middle of a chunk.
  *	  Transactions come whole and in the order of their commits; a record lives
  *	  until the call returns. A sink is used by one worker process only. All
  *	  callbacks are required, all but close may throw; after that only close is
@@ -44,6 +46,7 @@ typedef struct CdcSinkPosition
 	char		system_identifier[CDC_SYSTEM_IDENTIFIER_MAX];	/* of the server that the positions belong to */
 	char		slot[NAMEDATALEN];	/* and the slot that they were decoded from */
 	XLogRecPtr	lsn;			/* transactions, and messages outside of them, that end at or before it */
+	int32		chunk;			/* chunks of initial copies up to this number; 0: none */
 } CdcSinkPosition;
 
 /* What a sink is opened with; lives as long as the sink. */

@@ -8,9 +8,9 @@
  *	  changes-000000000001.jsonl, ... Each change is one line. What was flushed
  *	  ends in an end record, a line of its own that tells the position:
  *
- *		{"cdc_bridge":{"end":"0/16B3748","system":"7341...","slot":"cdc_5_1","from":0,"at":5231,"crc32c":"1a2b3c4d"}}
+ *		{"cdc_bridge":{"end":"0/16B3748","chunk":0,"system":"7341...","slot":"cdc_5_1","from":0,"at":5231,"crc32c":"1a2b3c4d"}}
  *
- *	  "at" is the line's own offset in the file, "from" the one behind the end
+ *	  "chunk" counts the chunks of initial copies. "at" is the line's own offset in the file, "from" the one behind the end
  *	  record before it, and crc32c the checksum of the bytes between them and of
  *	  the record up to its own checksum. So what a crash left behind of a piece,
  *	  whichever of its blocks reached the disk, is told from one that was flushed:
@@ -68,6 +68,7 @@ typedef struct FileSink
 	uint64		from;			/* behind the last end record */
 	pg_crc32c	crc;			/* of what stands behind it */
 	bool		dirty;			/* something does */
+	CdcSinkPosition ended;		/* what the last end record tells */
 	CdcBuf		out;
 } FileSink;
 
@@ -237,8 +238,8 @@ add_end(FileSink *sink, const CdcSinkPosition *position)
 	size_t		start = sink->out.len;
 	pg_crc32c	crc;
 
-	cdc_buf_printf(&sink->out, END_PREFIX "%X/%X\",\"system\":\"%s\",\"slot\":\"%s\",\"from\":%llu,\"at\":%llu,\"crc32c\":\"",
-				   LSN_FORMAT_ARGS(position->lsn), position->system_identifier, position->slot,
+	cdc_buf_printf(&sink->out, END_PREFIX "%X/%X\",\"chunk\":%d,\"system\":\"%s\",\"slot\":\"%s\",\"from\":%llu,\"at\":%llu,\"crc32c\":\"",
+				   LSN_FORMAT_ARGS(position->lsn), position->chunk, position->system_identifier, position->slot,
 				   (unsigned long long) sink->from, (unsigned long long) at);
 	crc = sink->crc;
 	COMP_CRC32C(crc, sink->out.data + start, sink->out.len - start);
@@ -267,8 +268,8 @@ check_end(File file, const char *path, const char *data, size_t len, uint64 offs
 		return false;
 	memcpy(line, data, len);
 	line[len] = '\0';
-	if (sscanf(line, END_PREFIX "%X/%X\",\"system\":\"%23[0-9]\",\"slot\":\"%63[a-z0-9_]\",\"from\":%llu,\"at\":%llu,\"crc32c\":\"%n%8x\"}}%n",
-			   &high, &low, record->position.system_identifier, record->position.slot, &from, &at, &crc_at, &stored, &line_len) != 7 ||
+	if (sscanf(line, END_PREFIX "%X/%X\",\"chunk\":%d,\"system\":\"%23[0-9]\",\"slot\":\"%63[a-z0-9_]\",\"from\":%llu,\"at\":%llu,\"crc32c\":\"%n%8x\"}}%n",
+			   &high, &low, &record->position.chunk, record->position.system_identifier, record->position.slot, &from, &at, &crc_at, &stored, &line_len) != 8 ||
 		line_len != (int) len || at != offset || from > at)
 		return false;
 
@@ -420,7 +421,7 @@ file_flush(CdcSink *base, const CdcSinkPosition *position)
 	FileSink   *sink = (FileSink *) base;
 	uint64		durable = sink->from;
 
-	if (!sink->dirty)
+	if (!sink->dirty && position->lsn == sink->ended.lsn && position->chunk == sink->ended.chunk)
 		return;
 	add_end(sink, position);
 	write_out(sink);
@@ -436,6 +437,7 @@ file_flush(CdcSink *base, const CdcSinkPosition *position)
 	sink->from = sink->size;
 	INIT_CRC32C(sink->crc);
 	sink->dirty = false;
+	sink->ended = *position;
 	if (sink->size >= sink->max_bytes)
 	{
 		uint64		number = sink->number + 1;
@@ -475,6 +477,7 @@ file_open(const CdcSinkTarget *target, bool *found, CdcSinkPosition *position)
 	make_folder(sink, directory);
 
 	*found = find_position(sink, position);
+	sink->ended = *position;
 	if (!*found)
 	{
 		*position = target->start;

@@ -342,6 +342,20 @@ test_changes(void)
 	          "{\"before\":null,\"after\":null," SOURCE("shop", "t\\\"x", "\"seq\":3") ",\"op\":\"t\",\"ts_ms\":1709208001000,\"transaction\":null,"
 	          "\"cascade\":true,\"restart_identity\":false,\"partition_of\":{\"schema\":\"shop\",\"table\":\"root\"}}", "P23: the same in Debezium's envelope");
 	is_key("json", &usual, &record, "(end)", "TRUNCATE has no key");
+
+	/* of an initial copy, in no transaction */
+	record = (CdcRecord) {.kind = CDC_RECORD_CHANGE,.op = CDC_OUT_READ,.of_copy = true,.lsn = 292239000,.now_us = INT64_C(1709208001000000),.table = &table,.after = before};
+	is_record("json", &usual, &record,
+	          "{\"op\":\"read\",\"schema\":\"shop\",\"table\":\"t\\\"x\",\"lsn\":\"0/116B3698\",\"key\":{\"a\":5,\"b\":\"w\"},\"row\":{\"b\":\"w\",\"a\":5}}", "a row that is copied");
+	is_record("debezium-json", &usual, &record,
+	          "{\"before\":null,\"after\":{\"b\":\"w\",\"a\":5},\"source\":{\"version\":\"0\",\"connector\":\"postgresql\",\"name\":\"pg\",\"ts_ms\":1709208001000,\"snapshot\":\"true\","
+	          "\"db\":\"db\",\"sequence\":\"[\\\"0\\\",\\\"292239000\\\"]\",\"schema\":\"shop\",\"table\":\"t\\\"x\",\"txId\":null,\"lsn\":292239000,\"xmin\":null,\"seq\":0},"
+	          "\"op\":\"r\",\"ts_ms\":1709208001000,\"transaction\":null}", "the same in Debezium's envelope");
+	is_key("json", &usual, &record, "{\"a\":5,\"b\":\"w\"}", "its key");
+	record.kind = CDC_RECORD_TRUNCATE;
+	record.after = NULL;
+	is_record("json", &usual, &record,
+	          "{\"op\":\"truncate\",\"schema\":\"shop\",\"table\":\"t\\\"x\",\"lsn\":\"0/116B3698\",\"of_copy\":true,\"cascade\":false,\"restart_identity\":false}", "a copy that begins anew");
 }
 
 #define PLAIN_HEAD                                                                                                                          \

@@ -159,9 +159,10 @@ sub replay
 		next if $record->{tableChanges};
 		my ($op, $before, $after) = @$record{qw(op before after)};
 		if ($op eq 't') { %$rows = (); next; }
-		if ($op eq 'c')
+		# a row of the initial copy is one that was not there before, as one that is inserted
+		if ($op eq 'c' || $op eq 'r')
 		{
-			die "inserted twice: " . $key->($after) . "\n" if $rows->{ $key->($after) };
+			die "$op of what is there: " . $key->($after) . "\n" if $rows->{ $key->($after) };
 			$rows->{ $key->($after) } = $after;
 			next;
 		}

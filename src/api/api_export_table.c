@@ -1,0 +1,88 @@
+/*-------------------------------------------------------------------------
+ *
+ * api_export_table.c
+ *	  The function behind pg_stat_cdc_export_table.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "api/api.h"
+#include "catalog/catalog_export_copy.h"
+
+PG_FUNCTION_INFO_V1(cdc_stat_export_table);
+
+#define STAT_EXPORT_TABLE_COLUMNS 9
+
+/* What chunks that do not count for good yet add to their table. */
+static void
+add_chunks(CatalogExportTable *table, const List *chunks)
+{
+	const ListCell *lc;
+
+	foreach(lc, chunks)
+	{
+		const CatalogExportChunk *chunk = lfirst(lc);
+
+		if (chunk->table_id != table->table_id)
+			continue;
+		if (chunk->kind == CATALOG_EXPORT_ANEW)
+			table->rows_copied = table->chunks = 0;
+		table->rows_copied += chunk->rows;
+		table->chunks += chunk->kind == CATALOG_EXPORT_RANGE;
+	}
+}
+
+static void
+put_tables(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline)
+{
+	const List *chunks = catalog_export_chunk_list(pipeline->id);
+	ListCell   *lc;
+
+	foreach(lc, catalog_export_table_list(pipeline->id))
+	{
+		CatalogExportTable *table = lfirst(lc);
+		Datum		values[STAT_EXPORT_TABLE_COLUMNS];
+		bool		nulls[STAT_EXPORT_TABLE_COLUMNS] = {false};
+		int			n = 0;
+
+		if (table->state == CATALOG_EXPORT_REMOVED)
+			continue;
+		add_chunks(table, chunks);
+		values[n++] = CStringGetTextDatum(pipeline->name);
+		values[n++] = CStringGetTextDatum(table->schema);
+		values[n++] = CStringGetTextDatum(table->name);
+		values[n++] = ObjectIdGetDatum(table->relid);
+		values[n++] = CStringGetTextDatum(catalog_export_table_state_name(table->state));
+		values[n++] = Int64GetDatum(table->rows_copied);
+		values[n++] = Int32GetDatum(table->chunks);
+		values[n++] = TimestampTzGetDatum(table->started_at);
+		nulls[n] = table->finished_at == 0;
+		values[n++] = TimestampTzGetDatum(table->finished_at);
+		Assert(n == STAT_EXPORT_TABLE_COLUMNS);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+}
+
+Datum
+cdc_stat_export_table(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ListCell   *lc;
+
+	InitMaterializedSRF(fcinfo, 0);
+	foreach(lc, catalog_pipeline_list())
+	{
+		const CatalogPipeline *pipeline = lfirst(lc);
+
+		if (pipeline->sink != NULL && api_may_see(pipeline))
+			put_tables(rsinfo, pipeline);
+	}
+	return (Datum) 0;
+}
