@@ -32,7 +32,7 @@ for my $round (1 .. 2)
 			split(/\|/, $postgres->psql('select sum(rows_copied), sum(chunks) from pg_stat_cdc_snapshot')), $pipeline->status('changes')));
 	# some more changes after the hand-over
 	my ($file, $offset) = $source->binlog_position;
-	CdcBridge::Env::poll_until(sub { my ($f, $o) = $source->binlog_position; return $f ne $file || $o > $offset + 100_000; }, 10);
+	CdcBridge::Env::poll_until(sub { my ($f, $o) = $source->binlog_position; return $f ne $file || $o > $offset + 100_000; }) or die "nobody writes\n";
 	$source->stop_writers;
 	$pipeline->wait_for_catchup;
 	$pipeline->is_same("round $round: the snapshot under 8 writers equals the source");

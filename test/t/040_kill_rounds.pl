@@ -44,8 +44,9 @@ my %kill = (
 		my $client = fork() // die "fork: $!";
 		if (!$client) { $postgres->try_psql('select count(*) from generate_series(1, 100000000)'); POSIX::_exit(0); }
 		my $pid;
-		poll_until(sub { (undef, $pid) = $postgres->try_psql("select min(pid) from pg_stat_activity where query like 'select count(*) from generate%'"); return $pid; }, 10);
-		$postgres->kill9_process($pid) if $pid;
+		poll_until(sub { (undef, $pid) = $postgres->try_psql("select min(pid) from pg_stat_activity where query like 'select count(*) from generate%'"); return $pid; })
+		  or die "the client that shall be killed does not come\n";
+		$postgres->kill9_process($pid);
 		waitpid($client, 0);
 		return '';
 	},

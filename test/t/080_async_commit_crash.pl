@@ -56,7 +56,7 @@ for my $round (1 .. 8)
 		. join(' cross join ', map { '(select 0 d' . join('', map { " union all select $_" } 1 .. 9) . ") $_" } qw(a b c e)));
 	$source->sql('update shop.big set v = repeat(v, 2) where id < 300000 and length(v) < 40', "delete from shop.big where id % 17 = $round");
 	my $pid = '';
-	poll_until(sub { $pid = $pipeline->status('ingest_pid'); return $pid; }, 60);
+	poll_until(sub { $pid = $pipeline->status('ingest_pid'); return $pid; }) or die "no worker comes\n" . $pipeline->describe;
 	# while it works on that
 	poll_until(sub { return 0 }, rand(0.4));
 	$postgres->try_psql("select pg_terminate_backend($pid)") if $pid;

@@ -100,7 +100,7 @@ $pipeline->drop;
 
 # 3. The same on an idle source, right after the copy: the position has learned of its file.
 start();
-$postgres->poll('select file_created is not null from cdc_bridge.position', 't', 30);
+$postgres->poll('select file_created is not null from cdc_bridge.position', 't', 30) or die "the file is not known\n" . $pipeline->describe;
 $pipeline->stop;
 next_second();
 $source->sql($reset);

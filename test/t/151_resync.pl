@@ -96,7 +96,7 @@ if (!$reader)
 	}
 	POSIX::_exit(0);
 }
-poll_until(sub { return -s $counts }, 30);
+poll_until(sub { return -s $counts }) or die "the reader reads nothing\n";
 resync('big');
 eval { $pipeline->wait_for_state('streaming')->wait_for_tables; 1 } or diag($@);
 poll_until(sub { return 0 }, 0.5);    # some looks after the swap

@@ -127,7 +127,7 @@ for my $options ('{"batch_max_rows": 7}', '{"batch_max_ms": 0}', '{"collapse": "
 	$pipeline->start;
 	$pipeline->wait_for_state('streaming')->wait_for_tables;
 	my $changes = $pipeline->status('changes');
-	poll_until(sub { $pipeline->status('changes') > $changes + 300 }, 60);
+	poll_until(sub { $pipeline->status('changes') > $changes + 300 }) or die "the stream stands still\n" . $pipeline->describe;
 	$source->stop_writers;
 	$pipeline->wait_for_catchup;
 	$pipeline->is_mirrored("random changes, options $options");
@@ -160,7 +160,7 @@ $pipeline->is_same('when it becomes good it arrives', 'letters');
 # many of them, in one transaction and in several, with a kill in between: each once
 $source->sql('start transaction', (map { "insert into shop.letters values ($_, " . ($_ % 3 ? 1 : 1000) . ", 'many', null)" } 100 .. 399), 'commit');
 $source->sql(map { "insert into shop.letters values ($_, " . ($_ % 10 ? 1 : 1000) . ", 'few', null)" } 400 .. 499);
-$postgres->poll('select count(*) > 1 from cdc_dead_letters', 't');
+$postgres->poll('select count(*) > 1 from cdc_dead_letters', 't') or die "no change is kept\n" . $pipeline->describe;
 $postgres->kill9_process($pipeline->status('ingest_pid'));
 $pipeline->wait_for_state('streaming')->wait_for_catchup;
 is($postgres->psql("select count(*), count(distinct after->>'id') from cdc_dead_letters where after->>'note' in ('many', 'few')"), '110|110', 'each bad change once');

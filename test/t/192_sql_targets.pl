@@ -60,7 +60,7 @@ for my $round (1 .. 3)
 		  : rand() < 0.5 ? "delete from shop.$table where id = $id" : "update shop.$table set v = v + 1 where id between $id and $id + 5";
 	});
 	my $changes = $pipeline->status('changes');
-	poll_until(sub { return $pipeline->status('changes') > $changes + 30 }, 60);
+	poll_until(sub { return $pipeline->status('changes') > $changes + 30 }) or die "the stream stands still\n" . $pipeline->describe;
 	$postgres->kill9_process($pipeline->status('ingest_pid'));
 	$source->stop_writers;
 	$pipeline->wait_for_state('streaming')->wait_for_catchup;

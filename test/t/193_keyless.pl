@@ -100,8 +100,8 @@ for my $round (1 .. $rounds)
 	$pipeline->start;
 	$pipeline->wait_for_status('state', qr/snapshot|streaming/, 60);
 	my $victim = (qw(none snapshot ingest postmaster source))[ $round % 5 ];
-	if ($victim eq 'postmaster') { poll_until(sub { return $pipeline->status('changes') > 20 }, 20); $postgres->kill9; $postgres->start; }
-	elsif ($victim eq 'source') { poll_until(sub { return $pipeline->status('changes') > 20 }, 20); $source->stop_writers; $source->kill9; $source->start; $source->start_writers(4, $change); }
+	if ($victim eq 'postmaster') { poll_until(sub { return $pipeline->status('changes') > 20 }) or die "the stream stands still\n" . $pipeline->describe; $postgres->kill9; $postgres->start; }
+	elsif ($victim eq 'source') { poll_until(sub { return $pipeline->status('changes') > 20 }) or die "the stream stands still\n" . $pipeline->describe; $source->stop_writers; $source->kill9; $source->start; $source->start_writers(4, $change); }
 	elsif ($victim ne 'none')
 	{
 		$postgres->poll("select count(*) > 0 from pg_stat_activity where backend_type = 'cdc_bridge $victim worker'", 't', 20);
@@ -112,7 +112,7 @@ for my $round (1 .. $rounds)
 	}
 	$pipeline->wait_for_state('streaming')->wait_for_tables;
 	my $changes = $pipeline->status('changes');
-	poll_until(sub { return $pipeline->status('changes') > $changes + 100 }, 30);
+	poll_until(sub { return $pipeline->status('changes') > $changes + 100 }) or die "the stream stands still\n" . $pipeline->describe;
 	$source->stop_writers;
 	$pipeline->wait_for_catchup;
 	same("round $round, killed $victim", 'note', 'quiet');

@@ -62,7 +62,7 @@ $source->start_writers(2, $change);
 $pipeline->{options} = '{"snapshot_chunk_rows": 20, "max_rows_per_second": 200}';
 $pipeline->setup->start->wait_for_tables;
 my $seen = $pipeline->status('changes');
-poll_until(sub { return $pipeline->status('changes') > $seen + 100; }, 20);
+poll_until(sub { return $pipeline->status('changes') > $seen + 100; }) or die "the stream stands still\n" . $pipeline->describe;
 $postgres->kill9_process($pipeline->status('ingest_pid'));
 $pipeline->wait_for_state('streaming');
 $source->stop_writers;

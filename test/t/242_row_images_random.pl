@@ -134,7 +134,7 @@ for my $options ('{"collapse": "off", "max_rows_per_second": 0}', '{"collapse": 
 	$pipeline->wait_for_state('streaming');
 	write_for_a_while();
 	my $changes = $pipeline->status('changes') || 0;
-	poll_until(sub { return ($pipeline->status('changes') || 0) > $changes + 300; }, 20);
+	poll_until(sub { return ($pipeline->status('changes') || 0) > $changes + 300; }) or die "the stream stands still\n" . $pipeline->describe;
 	$postgres->kill9_process($pipeline->status('ingest_pid')) if $options =~ /auto/;
 	$pipeline->wait_for_state('streaming');
 	settle("streaming, options $options");

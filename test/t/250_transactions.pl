@@ -56,7 +56,7 @@ is($postgres->psql(q{select string_agg(source_table || ' ' || state, ', ' order 
 
 # ---- several uniques at once
 my $u = sub { return $postgres->psql(q{select string_agg(id || ':' || coalesce(x::text, '-') || ':' || coalesce(y::text, '-'), ' ' order by id) from shop.u where id } . $_[0]); };
-$postgres->poll(q{select count(*) from pg_stat_cdc_index where source_table = 'u' and state = 'built'}, '2');
+$postgres->poll(q{select count(*) from pg_stat_cdc_index where source_table = 'u' and state = 'built'}, '2') or die "the indexes are not built\n" . $pipeline->describe;
 all_in_one('B35: REPLACE that meets three rows', 'replace into shop.u values (1, 2, 3)');
 is($u->('< 4'), '1:2:3', 'B35: one is left of them');
 all_in_one('B35: ON DUPLICATE KEY UPDATE, by either key', 'insert into shop.u values (30, 4, 30) on duplicate key update id = 30, y = 31', 'insert into shop.u values (40, 40, 5), (41, 41, 41) on duplicate key update x = 42');

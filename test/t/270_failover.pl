@@ -46,7 +46,7 @@ $a->start_writers(3, $write);
 ok(poll_until(sub { $pipeline->table_status('log', 'inserts') > 50 }), 'the stream is at work');
 $postgres->kill9_process($pipeline->status('ingest_pid'));
 $postgres->start unless $postgres->accepts_connections;
-poll_until(sub { $postgres->accepts_connections });
+poll_until(sub { $postgres->accepts_connections }) or die "PostgreSQL did not come back\n";
 $pair->fail_over;
 $a->stop_writers;
 $b->start_writers(3, $write);

@@ -59,7 +59,7 @@ for (1 .. 3)
 	$transaction->() for 1 .. 5;
 	my $pid = $pipeline->status('ingest_pid');
 	$postgres->kill9_process($pid) if $pid;
-	poll_until(sub { return $postgres->accepts_connections; });
+	poll_until(sub { return $postgres->accepts_connections; }) or die "PostgreSQL did not come back\n";
 }
 $pipeline->wait_for_state('streaming')->wait_for_catchup;
 $pipeline->is_same(($source->is_mysql ? 'B7' : 'B8') . ': killed in between, positions are between transactions', qw(t big));

@@ -140,7 +140,7 @@ is($pipeline->table_status('a', 'state'), 'snapshot', 'S2: the copy goes on');
 # what the source is sending when this server is held up itself: more than fits into our memory
 begin('{"snapshot_workers": 1}', '{shop.large}');
 my $blocker;
-$postgres->poll(q{select to_regclass('shop.large') is not null}, 't', 30);
+$postgres->poll(q{select to_regclass('shop.large') is not null}, 't', 30) or die "the target is not made\n" . $pipeline->describe;
 open($blocker, '|-', "$postgres->{bindir}/psql", '-qXAt', '-h', $postgres->host, '-p', $postgres->port, '-U', 'postgres', 'postgres') or die "psql: $!";
 $blocker->autoflush(1);
 print $blocker "begin; lock table shop.large in access exclusive mode;\n";

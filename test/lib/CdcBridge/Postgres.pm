@@ -88,11 +88,13 @@ sub append_conf
 sub start
 {
 	my ($self) = @_;
+	my $log_before = 0;    # what this attempt says; children of the one that was killed may go on talking
 	my $up = poll_until(sub {
 		if (!$self->{pid} || reap($self->{pid}, 0))
 		{
 			die "PostgreSQL did not start:\n" . $self->log_tail
-			  if $self->{pid} && $self->log_tail(3) !~ /pre-existing shared memory|lock file|is still in use/;
+			  if $self->{pid} && substr($self->log_text, $log_before) !~ /pre-existing shared memory|lock file|is still in use/;
+			$log_before = -s "$self->{dir}/log" || 0;
 			$self->{pid} = spawn("$self->{dir}/log", $self->{outlive}, split(/ /, $ENV{CDC_POSTGRES_WRAPPER} // ''), "$self->{bindir}/postgres", '-D', "$self->{dir}/data");
 		}
 		return $self->accepts_connections;
