@@ -17,6 +17,9 @@
 #include "util/util_arena.h"
 #include "util/util_error.h"
 
+/* A buffer that one large document made larger than this is given back. */
+#define KEEP_SIZE (4 * 1024 * 1024)
+
 static const CdcSinkOps *const sinks[] = {
 	&sink_file_ops,
 	&sink_null_ops,
@@ -66,6 +69,15 @@ sink_add_document(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 	if (status != CDC_OK && status != CDC_END)
 		util_throw(&error, "could not write a change in the pipeline's format");
 	return status == CDC_OK;
+}
+
+void
+sink_empty_buffer(CdcBuf *out)
+{
+	if (out->cap > KEEP_SIZE)
+		cdc_buf_free(out);
+	else
+		cdc_buf_reset(out);
 }
 
 const char *

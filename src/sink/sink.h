@@ -139,6 +139,9 @@ extern CdcFormat *sink_format(const CatalogPipeline *pipeline);
 /* Append what the pipeline's options want of a record; false when that is nothing. Throws when it cannot be written. */
 extern bool sink_add_document(CdcFormat *format, const CdcRecord *record, CdcBuf *out);
 
+/* Begin anew with a buffer of documents; it does not stay as large as the largest of them. */
+extern void sink_empty_buffer(CdcBuf *out);
+
 /* Value of an option of the SERVER, or NULL. */
 extern const char *sink_option(const CdcSinkTarget *target, const char *name);
 

@@ -199,7 +199,7 @@ write_out(FileSink *sink)
 		done += (size_t) n;
 	}
 	sink->size += done;
-	cdc_buf_reset(&sink->out);
+	sink_empty_buffer(&sink->out);
 }
 
 static void

@@ -43,7 +43,7 @@ null_write(CdcSink *base, const CdcRecord *record)
 
 	if (sink->format == NULL)
 		return;
-	cdc_buf_reset(&sink->out);
+	sink_empty_buffer(&sink->out);
 	if (sink_add_document(sink->format, record, &sink->out))
 		base->bytes += sink->out.len;
 }

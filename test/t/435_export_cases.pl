@@ -186,12 +186,21 @@ $postgres->psql("create table shop.large (id int primary key, n int, b bytea); a
 	insert into shop.large select 1, 1, decode(repeat('00ff', $megabytes * 512 * 1024), 'hex'); update shop.large set n = 2");
 $export->wait_for_all;
 my ($file) = ($export->files)[-1];
-my $found = qx(awk '/"table":"large"/ { print length(\$0), substr(\$0, length(\$0) - 400) ~ /"op":"c"/ ? "c" : "u" }' '$file' 2>&1);
-like($found, qr/^(\d+) c\n\d{2,4} u\n$/, "P16: a row of $megabytes MB, and an update that does not touch its value") or diag($found);
+my $found = '';
+open(my $lines, '<:raw', $file) or die "$file: $!";
+while (my $line = <$lines>)
+{
+	my $end = substr($line, length($line) > 400 ? -400 : 0);    # what tells the table stands behind the row
+	$found .= length($line) . ($end =~ /"op":"c"/ ? " c\n" : " u\n") if $end =~ /"table":"large"/;
+}
+close($lines);
+like($found, qr/^(\d+) c\n\d{2,4} u\n\z/, "P16: a row of $megabytes MB, and an update that does not touch its value") or diag($found);
 cmp_ok(($found =~ /(\d+)/)[0], '>', $megabytes * 1024 * 1024 * 4 / 3, 'P16: all of it, in base64');
 $postgres->psql("insert into shop.t values (-3, 'after it')");
 $export->wait_for_all;
 is(qx(tail -c 2000 '$file' | grep -c 'after it') + 0, 1, 'P16: and it goes on');
+# the server's decoding leaves holes of about the size of the value in its heap
+cmp_ok($memory->(), '<', $megabytes * 1.5 + 10, 'P16: the worker gives back what the document took');
 
 # ---- P48: a slot cannot be made while a transaction is open: told, and it can be stopped
 my $waiting = CdcBridge::Export->new(postgres => $postgres, name => 'waiting', tables => '{shop.t}', dir => $export->{dir});
