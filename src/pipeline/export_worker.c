@@ -469,6 +469,7 @@ run(Worker *worker)
 		create_slot(export);
 	open_sink(export);
 	check_slot(export);
+	cdc_sink_take(export->sink);
 	if (!export->state->is_begun)
 	{
 		export_transaction_begin(true);

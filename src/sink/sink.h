@@ -6,7 +6,7 @@
  * NOTES
  *	  Calls arrive as
  *
- *		open ((begin (write | schema_change)* commit) | write | flush)* close
+ *		open take ((begin (write | schema_change)* commit) | write | flush)* close
  *
  *	  where a write outside a transaction is a MESSAGE that is not transactional,
  *	  or belongs to a chunk of an initial copy: a READ, or the TRUNCATE before a
@@ -21,7 +21,9 @@
  *	  one cannot be there without the other, and open says which position that is.
  *	  What comes again after a restart is left out by who calls (transactions that
  *	  end at or before the position). Nothing counts as arrived before flush has
- *	  said so.
+ *	  said so. What open finds may be another pipeline's, that writes just now, or
+ *	  be damaged: it only looks. Who calls judges what it says before take changes
+ *	  anything.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -64,8 +66,11 @@ typedef struct CdcSinkOps
 {
 	const char *wrapper;		/* foreign data wrapper of its servers */
 
-	/* Get ready to write, with what was not flushed removed, and say what is there: found false means that it holds nothing. */
+	/* Say what is there, and change nothing: found false means that it holds nothing. */
 	CdcSink    *(*open) (const CdcSinkTarget *target, bool *found, CdcSinkPosition *position);
+
+	/* It is ours: get ready to write, with what was not flushed removed and what was made durable. */
+	void		(*take) (CdcSink *sink);
 
 	void		(*begin) (CdcSink *sink, const CdcRecord *begin);
 	void		(*write) (CdcSink *sink, const CdcRecord *record);
@@ -89,6 +94,12 @@ struct CdcSink
 };
 
 extern CdcSink *cdc_sink_open(const char *wrapper, const CdcSinkTarget *target, bool *found, CdcSinkPosition *position);
+
+static inline void
+cdc_sink_take(CdcSink *sink)
+{
+	sink->ops->take(sink);
+}
 
 static inline void
 cdc_sink_begin(CdcSink *sink, const CdcRecord *record)

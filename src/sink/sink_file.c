@@ -14,19 +14,26 @@
  *	  record before it, and crc32c the checksum of the bytes between them and of
  *	  the record up to its own checksum. So what a crash left behind of a piece,
  *	  whichever of its blocks reached the disk, is told from one that was flushed:
- *	  open looks for the last end record that holds and cuts off what follows.
+ *	  open looks for the last end record that holds, and take cuts off what follows.
  *	  Who reads the files may believe what an end record stands behind.
  *
  *	  A file ends in an end record; the next one begins after it, when it has
  *	  become large enough. An empty first piece, written when a pipeline begins, says
  *	  where it began. Older files may be taken away, the newest may not: it has the
- *	  position.
+ *	  position. Nothing is said to be durable in a file that is not there any more
+ *	  under its name, or that somebody else has written to.
+ *
+ *	  The folder is locked while a pipeline writes there. The lock is the
+ *	  directory's own and leaves no file behind. Where the file system has none (NFS),
+ *	  the slot's name in the end records still tells whose the files are.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,6 +43,7 @@
 #include "pgstat.h"
 #include "port/pg_crc32c.h"
 #include "storage/fd.h"
+#include "storage/ipc.h"
 #include "utils/builtins.h"
 
 #include "compat/pg_compat.h"
@@ -70,6 +78,12 @@ typedef struct FileSink
 	bool		dirty;			/* something does */
 	CdcSinkPosition ended;		/* what the last end record tells */
 	CdcBuf		out;
+
+	const char *directory;		/* of the folder */
+	int			lock;			/* file descriptor of the folder, -1: none */
+	bool		is_locked;		/* or cannot be */
+	bool		found;			/* the file has a position */
+	CdcSinkPosition start;		/* what the first file begins with */
 } FileSink;
 
 /* ---- names ---- */
@@ -114,14 +128,29 @@ folder_name(const char *pipeline)
 
 /* ---- the file system ---- */
 
+/* The server takes these for errors of its own, which nobody tries again. */
+static int
+file_errcode(void)
+{
+	switch (errno)
+	{
+		case EDQUOT:
+		case EFBIG:
+			return errcode(ERRCODE_DISK_FULL);
+		case ESTALE:
+		case ENOTCONN:
+		case ETIMEDOUT:
+			return errcode(ERRCODE_IO_ERROR);
+		default:
+			return errcode_for_file_access();
+	}
+}
+
 static _Noreturn void
 throw_file(const char *what, const char *path)
 {
-	int			save = errno;
-
-	errno = save;
 	ereport(ERROR,
-			(errcode_for_file_access(),
+			(file_errcode(),
 			 errmsg("could not %s \"%s\": %m", what, path)));
 }
 
@@ -136,14 +165,22 @@ open_file(const char *path, int flags)
 	return file;
 }
 
+/* Not fsync_fname(): that takes the whole server down when it fails, and this is the user's directory. */
 static void
-make_folder(const FileSink *sink, const char *directory)
+sync_directory(const char *path)
+{
+	if (fsync_fname_ext(path, true, false, ERROR) != 0)
+		throw_file("fsync directory", path);
+}
+
+static void
+check_directory(const char *directory)
 {
 	struct stat st;
 
 	if (stat(directory, &st) != 0)
 		ereport(ERROR,
-				(errcode_for_file_access(),
+				(file_errcode(),
 				 errmsg("could not use directory \"%s\": %m", directory),
 				 errhint("Make it, and let the operating system's user of this server write there.")));
 	if (!S_ISDIR(st.st_mode))
@@ -151,13 +188,51 @@ make_folder(const FileSink *sink, const char *directory)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a directory", directory),
 				 errhint("Set option \"directory\" of the server to one.")));
+}
+
+static void
+make_folder(const FileSink *sink)
+{
 	if (MakePGDirectory(sink->folder) == 0)
 	{
-		fsync_fname(sink->folder, true);
-		fsync_fname(directory, true);
+		sync_directory(sink->folder);
+		sync_directory(sink->directory);
 	}
 	else if (errno != EEXIST)
 		throw_file("make directory", sink->folder);
+}
+
+static void
+unlock_folder(FileSink *sink)
+{
+	if (sink->lock < 0)
+		return;
+	close(sink->lock);
+	ReleaseExternalFD();
+	sink->lock = -1;
+	sink->is_locked = false;
+}
+
+/* Before the next worker of the pipeline may start, and not only when the system takes this process away. */
+static void
+unlock_at_exit(int code, Datum arg)
+{
+	unlock_folder((FileSink *) DatumGetPointer(arg));
+}
+
+/* Try to be the only one who writes there. The folder may not be there yet. */
+static void
+lock_folder(FileSink *sink)
+{
+	unlock_folder(sink);
+	sink->lock = BasicOpenFile(sink->folder, O_RDONLY | PG_BINARY);
+	if (sink->lock < 0 && errno == ENOENT)
+		return;
+	if (sink->lock < 0)
+		throw_file("open directory", sink->folder);
+	ReserveExternalFD();
+	/* any other error: this file system has no such locks */
+	sink->is_locked = flock(sink->lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
 /* The greatest number of a file, 0 when there is none; below: only of those that are less. */
@@ -168,6 +243,8 @@ last_number(const FileSink *sink, uint64 below)
 	struct dirent *entry;
 	uint64		last = 0;
 
+	if (dir == NULL && errno == ENOENT)
+		return 0;
 	while ((entry = ReadDir(dir, sink->folder)) != NULL)
 	{
 		uint64		number = file_number(entry->d_name);
@@ -179,11 +256,26 @@ last_number(const FileSink *sink, uint64 below)
 	return last;
 }
 
+static _Noreturn void
+throw_changed(const char *path)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("file \"%s\" was changed by somebody else", path),
+			 errdetail("The pipeline writes to it, and its size is not the one that the pipeline left."),
+			 errhint("Leave the newest file of a pipeline alone.")));
+}
+
 static void
 write_out(FileSink *sink)
 {
 	size_t		done = 0;
+	off_t		now = FileSize(sink->file);
 
+	if (now < 0)
+		throw_file("look at file", sink->path);
+	if ((uint64) now != sink->size)
+		throw_changed(sink->path);
 	while (done < sink->out.len)
 	{
 		int			n = FileWrite(sink->file, sink->out.data + done, (int) (sink->out.len - done), (off_t) (sink->size + done),
@@ -200,6 +292,19 @@ write_out(FileSink *sink)
 	}
 	sink->size += done;
 	sink_empty_buffer(&sink->out);
+}
+
+/* What was fsynced is of use only where readers, and the next worker, will look for it. */
+static void
+check_place(const FileSink *sink)
+{
+	struct stat named;
+	struct stat open;
+
+	if (stat(sink->path, &named) != 0 || fstat(FileGetRawDesc(sink->file), &open) != 0)
+		throw_file("look at file", sink->path);
+	if (named.st_ino != open.st_ino || named.st_dev != open.st_dev || (uint64) open.st_size != sink->size)
+		throw_changed(sink->path);
 }
 
 static void
@@ -351,7 +456,7 @@ begin_file(FileSink *sink, uint64 number)
 	char	   *path = file_path(sink, number);
 	File		file = open_file(path, O_RDWR | O_CREAT | O_EXCL);
 
-	fsync_fname(sink->folder, true);
+	sync_directory(sink->folder);
 	use_file(sink, file, number, path, 0);
 }
 
@@ -364,18 +469,7 @@ end_file(FileSink *sink)
 	sink->path = NULL;
 }
 
-/* What came behind the last end record is what a flush did not finish. */
-static void
-cut_off(File file, const char *path, uint64 end)
-{
-	if (FileTruncate(file, (off_t) end, PG_WAIT_EXTENSION) != 0 || FileSync(file, PG_WAIT_EXTENSION) != 0)
-		throw_file("truncate file", path);
-}
-
-/*
- * Find the newest file with an end record that holds, cut off what follows it,
- * and go on there. A newer one without any was begun and not finished.
- */
+/* Find the newest file with an end record that holds. A newer one without any was begun and not finished. */
 static bool
 find_position(FileSink *sink, CdcSinkPosition *position)
 {
@@ -391,8 +485,6 @@ find_position(FileSink *sink, CdcSinkPosition *position)
 		size = (uint64) FileSize(file);
 		if (find_end(file, path, size, &record))
 		{
-			if (record.end < size)
-				cut_off(file, path, record.end);
 			use_file(sink, file, number, path, record.end);
 			*position = record.position;
 			return true;
@@ -405,12 +497,37 @@ find_position(FileSink *sink, CdcSinkPosition *position)
 					 errmsg("file \"%s\" has no end record", path),
 					 errdetail("Without one nobody knows up to which position the changes are there."),
 					 errhint("Put back the file as the pipeline wrote it, or drop the pipeline and begin with another name.")));
-		if (unlink(path) != 0)
-			throw_file("remove file", path);
-		fsync_fname(sink->folder, true);
 		pfree(path);
 	}
 	return false;
+}
+
+/* Files behind the newest one that has a position. */
+static void
+remove_unfinished(const FileSink *sink)
+{
+	uint64		number;
+
+	while ((number = last_number(sink, PG_UINT64_MAX)) > sink->number)
+	{
+		char	   *path = file_path(sink, number);
+
+		if (unlink(path) != 0)
+			throw_file("remove file", path);
+		sync_directory(sink->folder);
+		pfree(path);
+	}
+}
+
+/* What came behind the last end record is what a flush did not finish; what stands before it may not be on disk yet. */
+static void
+settle_file(FileSink *sink)
+{
+	if (FileSize(sink->file) != (off_t) sink->size && FileTruncate(sink->file, (off_t) sink->size, PG_WAIT_EXTENSION) != 0)
+		throw_file("truncate file", sink->path);
+	if (FileSync(sink->file, PG_WAIT_EXTENSION) != 0)
+		throw_file("fsync file", sink->path);
+	sync_directory(sink->folder);
 }
 
 /* ---- the interface ---- */
@@ -434,6 +551,7 @@ file_flush(CdcSink *base, const CdcSinkPosition *position)
 		errno = save;
 		throw_file("fsync file", sink->path);
 	}
+	check_place(sink);
 	sink->from = sink->size;
 	INIT_CRC32C(sink->crc);
 	sink->dirty = false;
@@ -455,6 +573,8 @@ file_close(CdcSink *base)
 	if (sink->file > 0)
 		FileClose(sink->file);
 	sink->file = 0;
+	cancel_before_shmem_exit(unlock_at_exit, PointerGetDatum(sink));
+	unlock_folder(sink);
 }
 
 static CdcSink *
@@ -470,22 +590,51 @@ file_open(const CdcSinkTarget *target, bool *found, CdcSinkPosition *position)
 				 errhint("Run ALTER SERVER %s OPTIONS (ADD directory '/...').", quote_identifier(target->server_name))));
 	sink->base.ops = &sink_file_ops;
 	sink->base.keeps_position = true;
+	sink->directory = directory;
 	sink->folder = psprintf("%s/%s", directory, folder_name(target->pipeline->name));
 	sink->max_bytes = (uint64) util_option_int(&catalog_file_server_options, "file_max_kb", sink_option(target, "file_max_kb")) * 1024;
 	sink->format = sink_format(target->pipeline);
+	sink->start = target->start;
+	sink->lock = -1;
 	cdc_buf_init(&sink->out, util_context_allocator(CurrentMemoryContext), 0);
-	make_folder(sink, directory);
+	check_directory(directory);
 
-	*found = find_position(sink, position);
+	/* first the lock: what is found stays as it is then */
+	before_shmem_exit(unlock_at_exit, PointerGetDatum(sink));
+	lock_folder(sink);
+	sink->found = find_position(sink, position);
+	if (!sink->found)
+		*position = sink->start;
 	sink->ended = *position;
-	if (!*found)
-	{
-		*position = target->start;
-		begin_file(sink, 1);
-		sink->dirty = true;		/* an empty piece, which says where it begins */
-		file_flush(&sink->base, position);
-	}
+	*found = sink->found;
 	return &sink->base;
+}
+
+static void
+file_take(CdcSink *base)
+{
+	FileSink   *sink = (FileSink *) base;
+
+	if (!sink->is_locked)
+	{
+		make_folder(sink);
+		lock_folder(sink);
+	}
+	if (!sink->is_locked)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("directory \"%s\" is in use", sink->folder),
+				 errdetail("Another process of this server, or of another one, writes there."),
+				 errhint("It is tried again. When no pipeline of this name is ending just now, find out who has it open, and give each pipeline a directory of its own.")));
+	remove_unfinished(sink);
+	if (sink->found)
+	{
+		settle_file(sink);
+		return;
+	}
+	begin_file(sink, 1);
+	sink->dirty = true;			/* an empty piece, which says where it begins */
+	file_flush(base, &sink->start);
 }
 
 static void
@@ -510,6 +659,7 @@ file_write(CdcSink *base, const CdcRecord *record)
 const CdcSinkOps sink_file_ops = {
 	.wrapper = "cdc_file",
 	.open = file_open,
+	.take = file_take,
 	.begin = file_write,
 	.write = file_write,
 	.schema_change = file_write,

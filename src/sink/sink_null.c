@@ -37,6 +37,11 @@ null_open(const CdcSinkTarget *target, bool *found, CdcSinkPosition *position)
 }
 
 static void
+null_take(CdcSink *base)
+{
+}
+
+static void
 null_write(CdcSink *base, const CdcRecord *record)
 {
 	NullSink   *sink = (NullSink *) base;
@@ -61,6 +66,7 @@ null_close(CdcSink *base)
 const CdcSinkOps sink_null_ops = {
 	.wrapper = "cdc_null",
 	.open = null_open,
+	.take = null_take,
 	.begin = null_write,
 	.write = null_write,
 	.schema_change = null_write,
