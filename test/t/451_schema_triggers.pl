@@ -8,6 +8,7 @@ use CdcBridge::Decode;
 use CdcBridge::Env qw(new_folder run_program slurp);
 use CdcBridge::Export;
 use CdcBridge::Postgres;
+use IO::Handle;
 use Test::More;
 
 my $postgres = CdcBridge::Postgres->new(conf => "max_prepared_transactions = 5\n");
@@ -22,6 +23,24 @@ $export->start->wait_for_state('streaming');
 is($state->(), 'A', 'on with an outgoing pipeline');
 $postgres->psql("select cdc_create_pipeline('second', sink => 'files', tables => '{shop.*}'); select cdc_drop_pipeline('second')");
 is($state->(), 'A', 'also when another one goes');
+
+# whoever drops the last one that wants them waits for one that is just made
+open(my $session, '|-', "'$postgres->{bindir}/psql' -X -q -h '$postgres->{dir}' -p $postgres->{port} -U postgres >/dev/null 2>&1") or die "psql: $!";
+$session->autoflush(1);
+print $session "begin; select cdc_create_pipeline('third', sink => 'files', tables => '{shop.*}');\n";
+$postgres->poll("select count(*) from pg_stat_activity where state = 'idle in transaction' and query like '%third%'", '1') or die 'no transaction is open';
+open(my $dropping, '|-', "'$postgres->{bindir}/psql' -X -q -h '$postgres->{dir}' -p $postgres->{port} -U postgres >/dev/null 2>&1") or die "psql: $!";
+$dropping->autoflush(1);
+print $dropping "select cdc_drop_pipeline('shop_out');\n";
+ok($postgres->poll("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%drop_pipeline%'", '1'), 'one that drops the last one waits for one that makes another one');
+print $session "commit;\n";
+close($_) for $session, $dropping;
+is($postgres->psql('select string_agg(pipeline, $$ $$) from pg_stat_cdc_export') . ' ' . $state->(), 'third A', 'and leaves them on');
+$postgres->psql("select cdc_drop_pipeline('third')");
+delete $export->{created};
+$postgres->poll('select count(*) from pg_replication_slots', '0');
+system('rm', '-rf', $export->folder);
+$export->start->wait_for_state('streaming');
 
 my ($seen, $said) = (0);
 sub after
@@ -64,6 +83,15 @@ is(brief(after('alter table shop.parent set without cluster')), 'alter:parent al
 my @got = after("begin; savepoint a; alter table shop.t add column f float8 default random(); rollback to a; alter table shop.t add column g int; commit;
 	do \$\$ begin begin alter table shop.t add column f float8 default random(); raise exception 'no'; exception when others then null; end; alter table shop.t add column h int; end \$\$");
 is_deeply([ map { "$_->{change}" . ($_->{rewritten} ? ' rewritten' : '') } @got ], [ 'alter', 'alter' ], 'a rewrite that was rolled back is none');
+
+# ---- statements that end transactions of their own
+is(brief(after('create index concurrently t_r on shop.t (r)')), '', 'CREATE INDEX CONCURRENTLY works, and is no change of a table');
+is(brief(after('reindex table concurrently shop.t')), '', 'so does REINDEX CONCURRENTLY');
+$postgres->psql('create table shop.p (id int primary key) partition by list (id); create table shop.p1 partition of shop.p for values in (1)');
+after('');
+is(brief(after('alter table shop.p detach partition shop.p1 concurrently')), '', 'and DETACH PARTITION CONCURRENTLY, of a table that has no rows of its own');
+is(brief(after("begin; alter table shop.p1 add column two int; prepare transaction 'ddl'")), '', 'a prepared transaction tells nothing');
+is(brief(after("commit prepared 'ddl'")), 'alter:p1', 'before its end');
 
 # ---- many tables in one statement
 $postgres->psql('create schema many; do $$ begin for i in 1..900 loop execute format($f$create table many.t%s (id int primary key)$f$, i); end loop; end $$');
