@@ -334,6 +334,17 @@ decode_reader_confirm(DecodeReader *reader, XLogRecPtr lsn)
 		LogicalConfirmReceivedLocation(lsn);
 }
 
+uint64
+decode_reader_held_back(const DecodeReader *reader)
+{
+	const ReplicationSlot *slot = MyReplicationSlot;
+
+	if (XLogRecPtrIsInvalid(slot->candidate_restart_valid) || slot->candidate_restart_valid > decode_reader_position(reader) ||
+		slot->candidate_restart_lsn <= slot->data.restart_lsn)
+		return 0;
+	return slot->candidate_restart_lsn - slot->data.restart_lsn;
+}
+
 void
 decode_reader_wait(DecodeReader *reader, long timeout_ms)
 {

@@ -64,6 +64,9 @@ extern XLogRecPtr decode_reader_position(const DecodeReader *reader);
 /* The slot may forget what lies before lsn. */
 extern void decode_reader_confirm(DecodeReader *reader, XLogRecPtr lsn);
 
+/* How much less of the log the slot would hold back, were everything confirmed that was read: what waits for it in the slot. */
+extern uint64 decode_reader_held_back(const DecodeReader *reader);
+
 /* Wait until there is more to read, or timeout_ms have passed. Serves interrupts; ends the process when the postmaster dies. */
 extern void decode_reader_wait(DecodeReader *reader, long timeout_ms);
 

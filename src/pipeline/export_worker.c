@@ -404,7 +404,7 @@ confirm_quiet(Export *export)
 
 	if (export->sink->keeps_position)
 		known = Max(known, export->durable.lsn);
-	if (export->handed_at != 0 || read < known + QUIET_BYTES)
+	if (export->handed_at != 0 || (read < known + QUIET_BYTES && decode_reader_held_back(export->reader) < QUIET_BYTES))
 		return;
 	(void) decode_log_end(&timeline);
 	export_transaction_begin(true);
