@@ -65,8 +65,9 @@ PG_FUNCTION_INFO_V1(cdc_schema_change);
 /* The schema of our own tables. */
 #define OWN_SCHEMA "cdc_bridge"
 
-/* A message of that size is written, and another one begun. */
+/* A message of that size is written, and another one begun; of drops one is better, as what was published with a table is looked up in it. */
 #define MESSAGE_SIZE (64 * 1024)
+#define DROP_MESSAGE_SIZE (32 * 1024 * 1024)
 
 /* One row of the server's lists. */
 typedef struct Listed
@@ -86,6 +87,7 @@ typedef struct Told
 	List	   *rewritten;		/* OIDs of tables */
 	List	   *seen;			/* the same: those that have an item */
 	CdcBuf		message;
+	size_t		message_size;	/* beyond which another one is begun */
 	List	   *messages;		/* StringInfo: complete ones */
 } Told;
 
@@ -119,7 +121,7 @@ add_item(Told *told, const CdcSchemaItem *item)
 	if (told->message.len == 0)
 		cdc_schema_message_begin(&told->message);
 	cdc_schema_message_add(&told->message, item);
-	if (told->message.len >= MESSAGE_SIZE)
+	if (told->message.len >= told->message_size)
 		finish_message(told);
 }
 
@@ -506,9 +508,15 @@ tell(void *arg)
 	util_role_switch_begin(catalog_extension_owner(), &sw);
 	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	if (strcmp(told->data->event, "sql_drop") == 0)
+	{
+		told->message_size = DROP_MESSAGE_SIZE;
 		tell_drops(told);
+	}
 	else
+	{
+		told->message_size = MESSAGE_SIZE;
 		tell_commands(told);
+	}
 	if (told->message.len > 0)
 		finish_message(told);
 	util_role_switch_end(&sw);

@@ -152,6 +152,43 @@ take_table(CdcCursor *c, CdcArena *arena, CdcOutTable *table, CdcOutColumn *colu
 	}
 }
 
+/* What a statement did to the table; the columns' existing values are those of a row. */
+static void
+take_schema_change(CdcCursor *c, CdcArena *arena, CdcOutTable *table, const CdcCell *row, CdcOutColumnInfo *infos, CdcOutSchemaChange *change)
+{
+	static const char *const labels[] = {"low", "h\"igh\n"};
+	uint64_t flags = cdc_cursor_uint(c, 1);
+
+	memset(change, 0, sizeof(*change));
+	change->op = (CdcOutSchemaOp) (1 + flags % 3);
+	change->command = take_text(c, arena);
+	change->rewritten = flags & 4;
+	if (change->op == CDC_OUT_DROP)
+	{
+		table->ncolumns = table->nkey = 0;
+		change->new_schema = flags & 8 ? take_text(c, arena) : NULL;
+		change->new_name = flags & 8 ? take_text(c, arena) : NULL;
+		return;
+	}
+	change->columns = infos;
+	change->old_schema = flags & 8 ? take_text(c, arena) : NULL;
+	change->old_name = flags & 8 ? take_text(c, arena) : NULL;
+	change->old_column = flags & 16 ? take_text(c, arena) : NULL;
+	change->new_column = flags & 16 ? take_text(c, arena) : NULL;
+	for (uint32_t i = 0; i < table->ncolumns; i++)
+	{
+		uint64_t choice = cdc_cursor_uint(c, 1);
+
+		memset(&infos[i], 0, sizeof(infos[i]));
+		infos[i].default_text = choice & 1 ? take_text(c, arena) : NULL;
+		infos[i].is_generated = choice & 2;
+		infos[i].identity = choice & 4 ? 'a' : choice & 8 ? 'd' : '\0';
+		infos[i].nlabels = choice & 16 ? 2 : 0;
+		infos[i].labels = labels;
+		infos[i].existing = row[i];
+	}
+}
+
 static void
 check_document(const CdcBuf *out)
 {
@@ -248,6 +285,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	CdcCell before[COLUMNS_MAX];
 	CdcCell after[COLUMNS_MAX];
 	CdcOutCount counts[2] = {{"a", "b", 1}, {"c", "d", 2}};
+	CdcOutColumnInfo infos[COLUMNS_MAX];
+	CdcOutSchemaChange change;
 	CdcOutTable table;
 	CdcOutTxn txn = {0};
 	CdcRecord record = {0};
@@ -291,7 +330,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (flags & 1024)
 			record.txn = NULL;
 	}
-	else if (record.kind == CDC_RECORD_CHANGE || record.kind == CDC_RECORD_TRUNCATE)
+	else if (record.kind == CDC_RECORD_CHANGE || record.kind == CDC_RECORD_TRUNCATE || record.kind == CDC_RECORD_SCHEMA)
 	{
 		take_table(&c, &arena, &table, columns, key);
 		record.table = &table;
@@ -299,6 +338,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		{
 			before[i] = take_cell(&c, &columns[i], 0, &arena);
 			after[i] = take_cell(&c, &columns[i], 0, &arena);
+		}
+		if (record.kind == CDC_RECORD_SCHEMA)
+		{
+			take_schema_change(&c, &arena, &table, after, infos, &change);
+			record.schema_change = &change;
 		}
 		record.before = flags & 2048 ? before : NULL;
 		record.after = flags & 4096 ? after : NULL;

@@ -98,7 +98,11 @@ $postgres->psql('create schema many; do $$ begin for i in 1..900 loop execute fo
 is(scalar(after('')), 900, '900 tables');
 @got = after('alter schema many rename to lots');
 is_deeply([ scalar(@got), scalar(grep { $_->{op} eq 'schema' && $_->{previous}{schema} eq 'many' } @got) ], [ 900, 900 ], 'a schema with 900 tables gets another name: more than one message');
+my $slot = CdcBridge::Decode->new($postgres, 'published', schema_changes => 'true', publication_names => 'p');
+$postgres->psql('do $$ begin execute (select $q$create publication p for table $q$ || string_agg($q$lots.t$q$ || i, $q$, $q$) from generate_series(1, 900) i); end $$');
 is(scalar(@{ [ after('drop schema lots cascade') ] }), 900, 'and is dropped');
+is(scalar(grep { $_->{change} eq 'drop' } $slot->take), 900, 'which a reader by publications hears too, although they have them no more');
+$slot->drop;
 
 # ---- messages that somebody else wrote
 sub forged
