@@ -43,8 +43,10 @@
 
 #define PLUGIN "cdc_bridge"
 
-/* Where only looking helps: how long between two looks. */
+/* Where only looking helps: how long between two looks, and how long when the log has not grown for so many of them. */
 #define LOOK_MS 5
+#define QUIET_LOOK_MS 50
+#define QUIET_LOOKS 200
 
 struct DecodeReader
 {
@@ -345,6 +347,18 @@ decode_reader_held_back(const DecodeReader *reader)
 	return slot->candidate_restart_lsn - slot->data.restart_lsn;
 }
 
+/* Time until the next look: a log that stands still is looked at less often. */
+static long
+look_ms(void)
+{
+	static XLogRecPtr seen = InvalidXLogRecPtr;
+	static int	looks = 0;
+
+	looks = log_end_read == seen ? looks + 1 : 0;
+	seen = log_end_read;
+	return looks < QUIET_LOOKS ? LOOK_MS : QUIET_LOOK_MS;
+}
+
 void
 decode_reader_wait(DecodeReader *reader, long timeout_ms)
 {
@@ -363,7 +377,7 @@ decode_reader_wait(DecodeReader *reader, long timeout_ms)
 	}
 	if (flushed == NULL)
 	{
-		(void) util_wait(PGINVALID_SOCKET, Min(timeout_ms, LOOK_MS), UTIL_WAIT_WAL);
+		(void) util_wait(PGINVALID_SOCKET, Min(timeout_ms, look_ms()), UTIL_WAIT_WAL);
 		return;
 	}
 	/* first get in line, then look: what is flushed in between is not missed */

@@ -25,6 +25,7 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "access/transam.h"
 #include "access/tupdesc_details.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
@@ -252,10 +253,14 @@ describe(DecodeState *state, const CdcSchemaItem *item, Relation relation, CdcRe
 static bool
 table_record(DecodeState *state, const CdcSchemaItem *item, CdcRecord *record)
 {
-	Relation	relation = RelationIdGetRelation(item->relid);
+	Relation	relation;
 	char		kind;
 	bool		result = false;
 
+	/* no statement says so of the server's own tables, and rights to them are nobody's question */
+	if (item->relid < FirstNormalObjectId)
+		return false;
+	relation = RelationIdGetRelation(item->relid);
 	if (!RelationIsValid(relation))
 		return false;
 	kind = relation->rd_rel->relkind;

@@ -41,6 +41,7 @@
 #include "pipeline/export_copy.h"
 #include "pipeline/export_plugin.h"
 #include "pipeline/export_rights.h"
+#include "pipeline/export_server.h"
 #include "pipeline/export_transaction.h"
 #include "pipeline/worker.h"
 #include "sink/sink.h"
@@ -287,8 +288,10 @@ open_sink(Export *export)
 				 errmsg("the sink of pipeline \"%s\" is empty", pipeline->name),
 				 errdetail("It had everything up to %X/%X at least.", LSN_FORMAT_ARGS(state->sink_lsn)),
 				 errhint("Put back what was there; of files, the newest has to stay where it is. Or drop the pipeline and make it anew.")));
+	/* after DROP EXTENSION, or in a copy that went back in time, names of slots come again: of us there can be a beginning at most */
 	if (strcmp(export->durable.slot, state->slot_name) != 0 ||
-		strcmp(export->durable.system_identifier, state->system_identifier) != 0)
+		strcmp(export->durable.system_identifier, state->system_identifier) != 0 ||
+		(!state->is_begun && export->durable.lsn != state->confirmed_lsn))
 		ereport(ERROR,
 				(errcode(CDC_ERRCODE_POSITION_LOST),
 				 errmsg("the sink of pipeline \"%s\" holds what another pipeline has written", pipeline->name),
@@ -437,8 +440,8 @@ follow(Export *export)
 		bool		more = true;
 
 		worker_check_interrupts();
-		/* tables join, leave or are to be copied anew: that is for the next worker */
-		if (export->worker->slot->join_wanted)
+		/* tables join, leave or are to be copied anew, or the sink is another one: that is for the next worker */
+		if (export->worker->slot->join_wanted || export_server_is_changed(export->worker))
 			proc_exit(0);
 		for (int i = 0; i < LOOK_RECORDS && more && (i == 0 || !flush_is_due(export)); i++)
 			more = decode_reader_step(export->reader);
@@ -477,6 +480,7 @@ run(Worker *worker)
 		export_transaction_end(true, export->worker->cxt);
 		export->state->is_begun = true;
 	}
+	export_server_watch();
 	export->copy = export_copy_open(worker, export->state, export->sink, &export->durable);
 	decode_take(receive, meet, export);
 	export->reader = decode_reader_open(export->state->slot_name, export_plugin_options(worker->pipeline));
