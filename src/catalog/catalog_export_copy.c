@@ -200,6 +200,32 @@ catalog_export_table_ask(int32 pipeline_id, Oid relid)
 	catalog_export_table_insert(&table);
 }
 
+static bool
+takes_what_came_in(const CatalogPipeline *pipeline)
+{
+	const char *origin = catalog_pipeline_option(pipeline, "origin");
+
+	return origin == NULL || strcmp(origin, "none") != 0;
+}
+
+void
+catalog_export_table_ask_all(Oid relid)
+{
+	ListCell   *lc;
+
+	foreach(lc, catalog_pipeline_list())
+	{
+		const CatalogPipeline *pipeline = lfirst(lc);
+
+		if (pipeline->sink == NULL || !takes_what_came_in(pipeline) ||
+			!catalog_export_means(pipeline->tables, relid))
+			continue;
+		/* first, as who asks by SQL does: it locks the pipeline's state */
+		catalog_pipeline_ask_tables(pipeline->id);
+		catalog_export_table_ask(pipeline->id, relid);
+	}
+}
+
 /* ---- chunks ---- */
 
 static CatalogExportChunk *

@@ -58,6 +58,12 @@ extern void catalog_export_table_delete(int32 pipeline_id, int32 table_id);
 /* A copy of a table is to be made, again when it was made before; the row may not be there yet. */
 extern void catalog_export_table_ask(int32 pipeline_id, Oid relid);
 
+/*
+ * The same for all outgoing pipelines that ship what comes in to the table: its
+ * rows became others by what the log does not have as changes of rows.
+ */
+extern void catalog_export_table_ask_all(Oid relid);
+
 typedef enum CatalogExportChunkKind
 {
 	CATALOG_EXPORT_RANGE,		/* from where the one before it ended up to last_key; NIL: to the end */

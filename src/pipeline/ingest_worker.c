@@ -266,6 +266,8 @@ hand_over(Ingest *ingest, TimestampTz now)
 
 	apply_reload_tables(ingest->apply);
 	ingest->join_due = true;	/* a swap may have asked for it */
+	if (n > 0)
+		shmem_wake_database(MyDatabaseId);	/* and outgoing pipelines for a copy of the table */
 	check_tables_left(ingest);
 	if (ingest->pending == 0)
 		say_state(ingest);

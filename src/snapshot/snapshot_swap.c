@@ -51,6 +51,7 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
+#include "catalog/catalog_export_copy.h"
 #include "catalog/catalog_lock.h"
 #include "catalog/catalog_shadow.h"
 #include "compat/pg_compat.h"
@@ -328,6 +329,8 @@ swap(const CatalogTable *table)
 
 	finish_heap_swap(table->swap_into, table->target, false, false, true, true, frozen_xid, min_multi,
 					 get_rel_persistence(table->swap_into));
+	/* the new rows came in another relation, which nobody ships */
+	catalog_export_table_ask_all(table->swap_into);
 	if (!catalog_table_set_streaming(table->pipeline_id, table->table_id))
 		elog(ERROR, "table %d of pipeline %d is not in state \"catchup\"", table->table_id, table->pipeline_id);
 	catalog_table_end_shadow(table->pipeline_id, table->table_id);
