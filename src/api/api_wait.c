@@ -126,6 +126,7 @@ throw_timeout(const CatalogPipeline *pipeline, CatalogPipelineState wanted)
 						 catalog_pipeline_state_name(pipeline->state), pipeline->last_error.message)
 			 : errdetail("Its state is \"%s\".", catalog_pipeline_state_name(pipeline->state)),
 			 pipeline->last_error.hint != NULL ? errhint("%s", pipeline->last_error.hint)
+			 : pipeline->sink != NULL ? errhint("pg_stat_cdc_export shows how far it is.")
 			 : errhint("pg_stat_cdc_pipeline and pg_stat_cdc_snapshot show how far it is.")));
 }
 

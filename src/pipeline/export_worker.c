@@ -41,8 +41,8 @@
 #include "pipeline/export_copy.h"
 #include "pipeline/export_plugin.h"
 #include "pipeline/export_rights.h"
-#include "pipeline/export_server.h"
 #include "pipeline/export_transaction.h"
+#include "pipeline/export_watch.h"
 #include "pipeline/worker.h"
 #include "sink/sink.h"
 #include "util/util_error.h"
@@ -440,8 +440,8 @@ follow(Export *export)
 		bool		more = true;
 
 		worker_check_interrupts();
-		/* tables join, leave or are to be copied anew, or the sink is another one: that is for the next worker */
-		if (export->worker->slot->join_wanted || export_server_is_changed(export->worker))
+		/* tables join, leave or are to be copied anew, or what is shipped or where to is another: that is for the next worker */
+		if (export->worker->slot->join_wanted || export_watch_is_changed(export->worker))
 			proc_exit(0);
 		for (int i = 0; i < LOOK_RECORDS && more && (i == 0 || !flush_is_due(export)); i++)
 			more = decode_reader_step(export->reader);
@@ -480,7 +480,7 @@ run(Worker *worker)
 		export_transaction_end(true, export->worker->cxt);
 		export->state->is_begun = true;
 	}
-	export_server_watch();
+	export_watch_begin();
 	export->copy = export_copy_open(worker, export->state, export->sink, &export->durable);
 	decode_take(receive, meet, export);
 	export->reader = decode_reader_open(export->state->slot_name, export_plugin_options(worker->pipeline));

@@ -1,4 +1,4 @@
-# What happens to the server of the sink, or to the extension, while an export worker runs; forged messages about the server's own tables;
+# What happens to the server of the sink, to publications or to the extension, while an export worker runs; forged messages about the server's own tables;
 # and how often a worker wakes when there is nothing to do.
 # cells: pg15 pg18
 
@@ -87,6 +87,19 @@ ok(poll_until(sub {
 	$lowest = $wakes->() - $start;
 	return $lowest < 60;
 }), 'a worker with nothing to do sleeps') or diag("$lowest wakes in a second");
+
+# ---- the publication: without it nothing is published, which must not be silent
+
+$postgres->psql("create publication chosen for tables in schema shop; select cdc_alter_pipeline('shop_out', options => '{\"publication_names\": \"chosen\"}')");
+$export->wait_for_state('streaming');
+$insert->('published');
+$goes_on->('by a publication');
+$postgres->psql('alter publication chosen rename to taken');
+$export->wait_for_status('last_error_sqlstate', qr/^42704$/);
+like($export->status('last_error'), qr/publication "chosen" does not exist/, 'a publication that is gone is told while the worker runs');
+$postgres->psql('alter publication taken rename to chosen');
+$insert->('published again');
+$goes_on->('back, it goes on');
 
 # ---- the extension is dropped and made anew: numbers of pipelines and names of slots come again
 
