@@ -280,7 +280,7 @@ decode_slot_set_failover(const char *name, bool failover)
 /* ---- reading ---- */
 
 DecodeReader *
-decode_reader_open(const char *slot, List *options)
+decode_reader_open(const char *slot, XLogRecPtr from, List *options)
 {
 	DecodeReader *reader = palloc0(sizeof(DecodeReader));
 
@@ -291,10 +291,10 @@ decode_reader_open(const char *slot, List *options)
 	cdc_replication_slot_acquire(slot);
 	waits_for_standbys = cdc_slot_is_failover(MyReplicationSlot);
 	standby_goal = standby_end = InvalidXLogRecPtr;
-	reader->context = CreateDecodingContext(InvalidXLogRecPtr, options, false, &reading, NULL, NULL, NULL);
+	reader->context = CreateDecodingContext(from, options, false, &reading, NULL, NULL, NULL);
 	MemoryContextSwitchTo(reader->cxt);
 
-	/* what lies before confirmed_flush is read again, for transactions that were open then, and not handed on */
+	/* what lies before it is read again, for transactions that were open then, and not handed on */
 	XLogBeginRead(reader->context->reader, MyReplicationSlot->data.restart_lsn);
 	return reader;
 }

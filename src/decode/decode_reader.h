@@ -52,8 +52,11 @@ extern bool decode_slot_drop(const char *name);
 
 typedef struct DecodeReader DecodeReader;
 
-/* options: DefElems of the plugin (decode_options). The reader lives in CurrentMemoryContext. */
-extern DecodeReader *decode_reader_open(const char *slot, List *options);
+/*
+ * options: DefElems of the plugin (decode_options). What committed before "from" is not handed on, also when the slot stands before it.
+ * The reader lives in CurrentMemoryContext.
+ */
+extern DecodeReader *decode_reader_open(const char *slot, XLogRecPtr from, List *options);
 
 /* Decode the next record of the log; false when there is none for now. */
 extern bool decode_reader_step(DecodeReader *reader);

@@ -483,7 +483,9 @@ run(Worker *worker)
 	export_watch_begin();
 	export->copy = export_copy_open(worker, export->state, export->sink, &export->durable);
 	decode_take(receive, meet, export);
-	export->reader = decode_reader_open(export->state->slot_name, export_plugin_options(worker->pipeline));
+	/* a crash takes the slot back; what was read and not shipped stays so, whatever the options are now */
+	export->reader = decode_reader_open(export->state->slot_name, Max(export->durable.lsn, export->state->confirmed_lsn),
+										export_plugin_options(worker->pipeline));
 	follow(export);
 }
 
