@@ -42,7 +42,7 @@ for my $round ($bench->rounds)
 	for my $name (sort keys %pipeline)
 	{
 		my ($sink, $format) = @{ $pipeline{$name} };
-		$postgres->psql("select cdc_start_pipeline('$name', sink => '$sink', tables => '{bench.*}', options => '{\"format\": \"$format\"}')");
+		$postgres->psql("select cdc_start_pipeline('$name', sink => '$sink', tables => '{bench.*}', options => '{\"format\": \"$format\", \"snapshot\": \"never\"}')");
 		wait_until("select state = 'streaming' from pg_stat_cdc_export where pipeline = '$name'", 0.05);
 		$postgres->psql("select cdc_stop_pipeline('$name')");
 	}
