@@ -9,7 +9,6 @@
 #include "postgres.h"
 
 #include "access/nbtree.h"
-#include "access/relation.h"
 #include "access/transam.h"
 #include "access/xact.h"
 #include "storage/proc.h"
@@ -267,7 +266,10 @@ copy_key(const DecodeKey *key, const Datum *values, MemoryContext context)
 	return result;
 }
 
-/* The key's values in a row of the log; what an update did not touch may only be in the old row. In the current memory context. */
+/*
+ * The key's values in a row of the log; what an update did not touch may only be in the old row. A key without columns needs no
+ * row. In the current memory context.
+ */
 static Datum *
 row_key(const DecodeKey *key, const DecodeRow *row, const DecodeRow *old)
 {
@@ -276,9 +278,9 @@ row_key(const DecodeKey *key, const DecodeRow *row, const DecodeRow *old)
 	for (int i = 0; i < key->n; i++)
 	{
 		int			attno = key->columns[i].attno;
-		const DecodeRow *from = row->unchanged != NULL && row->unchanged[attno] && old != NULL ? old : row;
+		const DecodeRow *from = row != NULL && row->unchanged != NULL && row->unchanged[attno] && old != NULL ? old : row;
 
-		if (from->nulls[attno] || (from->unchanged != NULL && from->unchanged[attno]))
+		if (from == NULL || from->nulls[attno] || (from->unchanged != NULL && from->unchanged[attno]))
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_CORRUPTED),
 					 errmsg("the key of a change is not in the log")));
@@ -408,10 +410,44 @@ find_table(DecodeState *state, ReorderBufferTXN *txn, Oid relid)
 	return hash_search(copy->tables, &relid, HASH_FIND, NULL);
 }
 
+/* Another table that has been copied, in part or whole, under the name that the relation has now. */
+static DecodeCopyTable *
+find_predecessor(const DecodeCopy *copy, Relation relation)
+{
+	const char *schema = get_namespace_name(RelationGetNamespace(relation));
+	HASH_SEQ_STATUS scan;
+	DecodeCopyTable *table;
+
+	hash_seq_init(&scan, copy->tables);
+	while ((table = hash_seq_search(&scan)) != NULL)
+	{
+		if ((table->signature != NULL || table->to_tell) && table->relid != RelationGetRelid(relation) &&
+			strcmp(table->name, RelationGetRelationName(relation)) == 0 && strcmp(table->schema, schema) == 0)
+		{
+			hash_seq_term(&scan);
+			return table;
+		}
+	}
+	return NULL;
+}
+
+/* A change of a table that is not copied. */
+static DecodeCopyVerdict
+pass(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *entry, Relation relation, DecodeCopyTable **found)
+{
+	if (entry->name_is_free || txn->end_lsn <= state->copy->skip_until)
+		return DECODE_COPY_PASS;
+	*found = find_predecessor(state->copy, relation);
+	if (*found != NULL)
+		return DECODE_COPY_SUCCEEDS;
+	entry->name_is_free = true;
+	return DECODE_COPY_PASS;
+}
+
 /*
  * What becomes of a change; *op may become another one. In the change's memory
- * context. With ANEW the caller says so to the receiver, and then
- * calls decode_copy_begin_anew; the change itself is dropped.
+ * context. With ANEW and SUCCEEDS the caller tells the receiver of *found, and then
+ * calls decode_copy_begin_anew.
  */
 DecodeCopyVerdict
 decode_copy_change(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *entry, Relation relation,
@@ -425,7 +461,7 @@ decode_copy_change(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *en
 	Datum	   *new_key = NULL;
 
 	if (table == NULL)
-		return DECODE_COPY_PASS;
+		return pass(state, txn, entry, relation, found);
 	if (table->gone || table->signature == NULL)
 		return DECODE_COPY_DROP;
 	if (entry->key == NULL)
@@ -441,7 +477,7 @@ decode_copy_change(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *en
 	if (*op != CDC_OUT_DELETE)
 		new_key = row_key(entry->key, new, old);
 	if (*op != CDC_OUT_INSERT)
-		old_key = old != NULL ? row_key(entry->key, old, NULL) : new != NULL ? row_key(entry->key, new, NULL) : NULL;
+		old_key = row_key(entry->key, old != NULL ? old : new, NULL);
 	old_counts = old_key != NULL && is_for_stream(table, entry->key, old_key, xid);
 	new_counts = new_key != NULL && is_for_stream(table, entry->key, new_key, xid);
 	if (*op == CDC_OUT_UPDATE && new_counts && !old_counts && lacks_values(entry, new))
@@ -580,14 +616,15 @@ key_from_texts(const DecodeKey *key, List *texts)
 bool
 decode_chunk_take(DecodeCopy *copy, DecodeCopyTable *table, const DecodeChunk *chunk, bool is_row)
 {
-	Relation	relation = try_relation_open(table->relid, AccessShareLock);
+	/* as the decoding does, without a lock: somebody may hold a stronger one, and the stream must not wait for him */
+	Relation	relation = RelationIdGetRelation(table->relid);
 	MemoryContext context;
 	MemoryContext old_context;
 	DecodeCopied *copied;
 	DecodeKey  *key;
 	bool		fits;
 
-	if (relation == NULL)
+	if (!RelationIsValid(relation))
 		return false;
 	decode_pin_settings();
 	key = decode_key_make(relation);
@@ -642,6 +679,6 @@ decode_chunk_take(DecodeCopy *copy, DecodeCopyTable *table, const DecodeChunk *c
 		}
 		MemoryContextSwitchTo(old_context);
 	}
-	relation_close(relation, AccessShareLock);
+	RelationClose(relation);
 	return fits;
 }

@@ -30,6 +30,10 @@
  *	  A TRUNCATE that some chunks of a table saw and others did not makes its copy
  *	  begin anew, and so does another key or name.
  *
+ *	  A table that is dropped or renamed before all of it is passed may have a
+ *	  successor of the same name, whose changes come by the stream. What the
+ *	  receiver has of the former one is taken back before the first of them.
+ *
  *	  Partitions are tables of their own here, whatever name they are shipped under.
  *	  A table without a key that old rows have is copied in one chunk.
  *
@@ -57,6 +61,7 @@ typedef struct DecodeCopyTable
 	bool		complete;		/* all keys are copied */
 	bool		gone;			/* nothing of it is shipped any more */
 	bool		begins_anew;	/* the stream has made its copy begin anew; for the caller to note, who sets it false */
+	bool		to_tell;		/* it begins anew, and the receiver has not been told yet */
 	char	   *signature;		/* of its key and names, when something was copied; else NULL */
 	Datum	   *bound;			/* copied up to that key; NULL: nothing is, or all */
 	List	   *chunks;			/* DecodeCopied *, those that the stream has not passed */

@@ -240,16 +240,16 @@ decode_chunk_read(DecodeCopy *copy, DecodeCopyTable *table, DecodeChunkRow row, 
 void
 decode_copy_anew_now(DecodeCopy *copy, DecodeCopyTable *table, CdcRecord *record)
 {
-	Relation	relation = ConditionalLockRelationOid(table->relid, AccessShareLock) ? try_relation_open(table->relid, NoLock) : NULL;
+	Relation	relation = RelationIdGetRelation(table->relid);
 	const CdcOutTable *published = NULL;
 
-	if (relation != NULL && relation->rd_rel->relkind == RELKIND_RELATION)
+	if (RelationIsValid(relation) && relation->rd_rel->relkind == RELKIND_RELATION)
 	{
 		const DecodeRelation *entry = decode_relation_look(copy->state, relation);
 
 		published = entry->actions != 0 ? entry->table : NULL;
 	}
-	if (relation != NULL)
-		relation_close(relation, NoLock);
+	if (RelationIsValid(relation))
+		RelationClose(relation);
 	decode_copy_anew_record(table, published, GetXLogInsertRecPtr(), record);
 }

@@ -511,6 +511,7 @@ ship_anew(DecodeState *state, ReorderBufferTXN *txn, DecodeCopyTable *table, con
 	emit(state, &record);
 	decode_copy_begin_anew(state->copy, table);
 	table->begins_anew = true;
+	table->to_tell = false;
 }
 
 /* Has the initial copy, if there is one, left the change to the stream? In the change's memory context. */
@@ -531,6 +532,9 @@ is_left_to_stream(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *ent
 		case DECODE_COPY_ANEW:
 			ship_anew(state, txn, table, entry->table, change);
 			break;
+		case DECODE_COPY_SUCCEEDS:
+			ship_anew(state, txn, table, NULL, change);
+			return true;
 	}
 	return false;
 }

@@ -113,6 +113,7 @@ typedef struct DecodeRelation
 	AttrNumber *slot_attnos;	/* for each of its columns the place in the tuples of the log, 0-based; -1: dropped */
 
 	DecodeKey  *key;			/* for the initial copy; NULL: nobody asked yet */
+	bool		name_is_free;	/* no other table is being copied under its name */
 
 	/* the last transaction that changed it, and where it stands in that one's counts */
 	int			count_index;
@@ -201,7 +202,6 @@ extern bool decode_name_is_wanted(const DecodeState *state, const char *schema, 
 
 /*
  * A relation as that decoding would ship it now, by the catalogs of now, outside of its cache; in the current memory context.
- * The caller has it locked.
  */
 extern DecodeRelation *decode_relation_look(const DecodeState *state, Relation relation);
 
@@ -263,7 +263,8 @@ typedef enum DecodeCopyVerdict
 {
 	DECODE_COPY_PASS,
 	DECODE_COPY_DROP,
-	DECODE_COPY_ANEW			/* the copy of its table begins anew */
+	DECODE_COPY_ANEW,			/* the copy of its table begins anew */
+	DECODE_COPY_SUCCEEDS		/* it is shipped, after the copy of another table of that name has begun anew */
 } DecodeCopyVerdict;
 
 extern void decode_copy_attach(DecodeState *state);

@@ -71,7 +71,6 @@ typedef struct CopyTable
 	MemoryContext key_cxt;
 	int32		copies_begun;	/* with what the chunks tell */
 	DecodeCopyTable *stream;	/* NULL: everything of it is shipped */
-	bool		is_to_tell;		/* its copy begins anew, and the receiver was not told */
 } CopyTable;
 
 typedef struct CopyChunk
@@ -215,6 +214,7 @@ write_anew(ExportCopy *copy, CopyTable *table)
 
 	decode_copy_anew_now(copy->decode, table->stream, &record);
 	cdc_sink_write(copy->sink, &record);
+	table->stream->to_tell = false;
 }
 
 /* That a copy begins anew, or that its table is gone, takes a number. In the open transaction; the receiver was told. */
@@ -402,13 +402,18 @@ restore(ExportCopy *copy)
 		CopyTable  *table = lfirst(lc);
 
 		if (table->row.state == CATALOG_EXPORT_STREAMING && !has_chunks(copy, table))
+		{
+			/* one that is no more need not be known */
+			if (get_rel_name(table->row.relid) == NULL)
+				catalog_export_table_delete(table->row.pipeline_id, table->row.table_id);
 			continue;
+		}
 		watch_table(copy, table);
 		if (restore_table(copy, table) && table->copies_begun >= table->row.copies_asked)
 			continue;
 		/* how it is shipped is known when the decoding has started: see note_anew */
 		decode_copy_begin_anew(copy->decode, table->stream);
-		table->stream->begins_anew = table->is_to_tell = true;
+		table->stream->begins_anew = table->stream->to_tell = true;
 	}
 }
 
@@ -545,9 +550,8 @@ note_anew(ExportCopy *copy)
 		if (table->stream == NULL || !table->stream->begins_anew)
 			continue;
 		export_transaction_begin(true);
-		if (table->is_to_tell)
+		if (table->stream->to_tell)
 			write_anew(copy, table);
-		table->is_to_tell = false;
 		note_special(copy, table, CATALOG_EXPORT_ANEW);
 		export_transaction_end(false, copy->cxt);
 		copy->written = XactLastCommitEnd;

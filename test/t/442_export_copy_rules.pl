@@ -11,8 +11,8 @@ use CdcBridge::Postgres;
 use POSIX ();
 use Test::More;
 
-my $postgres = CdcBridge::Postgres->new;
-my $export = CdcBridge::Export->new(postgres => $postgres, options => '{"snapshot_chunk_rows": 4}')->setup;
+my $postgres = CdcBridge::Postgres->new(conf => "max_prepared_transactions = 5\n");
+my $export = CdcBridge::Export->new(postgres => $postgres, options => '{"snapshot_chunk_rows": 4, "flush_max_ms": 10}')->setup;
 my @sessions;
 
 # SQL in a session of its own, whose application_name is NAME; it may take as long as it likes.
@@ -69,7 +69,7 @@ $postgres->psql(<<'SQL');
 create schema shop;
 create table shop.t (id int primary key, v text, big text);
 alter table shop.t alter column big set storage external;
-insert into shop.t select i, 'v' || i, repeat(md5(i::text), case when i % 100 = 0 then 80 else 1 end) from generate_series(1, 2500) i;
+insert into shop.t select i * 10, 'v' || i, repeat(md5(i::text), case when i % 100 = 0 then 80 else 1 end) from generate_series(1, 2500) i;
 create table shop.noise (n int, i int);
 alter table shop.noise replica identity full;
 create table shop.held (id int primary key);
@@ -112,12 +112,26 @@ $export->is_replayed('shop', 'here', 'id', 'P46: commits that are decoded before
 $postgres->psql("alter system reset synchronous_standby_names; alter system reset synchronous_commit");
 $postgres->psql('select pg_reload_conf()');
 
+# ---- transactions that chunks saw before the stream came to them
+
+stop_midway('t');
+backlog();
+$postgres->psql("insert into shop.t select i * 10 + 5, 'between', 'x' from generate_series(1, 2500) i; delete from shop.t where id % 50 = 0; update shop.t set v = 'changed' where id % 70 = 0");
+my $before = $export->records;
+go_on('what chunks saw is not shipped again', [ 't', 'id' ]);
+my ($last_noise) = grep { ($export->{records}[$_]{source}{table} // '') eq 'noise' } reverse 0 .. $#{ $export->{records} };
+cmp_ok(scalar(grep { ($_->{source}{table} // '') eq 't' && ($_->{op} // '') eq 'r' && $_->{after}{v} eq 'between' } @{ $export->{records} }[ $before .. $last_noise ]), '>', 0,
+	'chunks were read while the stream had not come there');
+
 # ---- TRUNCATE that a part of the chunks saw
 
 stop_midway('t');
 backlog();
 $postgres->psql("truncate shop.t; insert into shop.t select i, 'after', 'x' from generate_series(1, 100, 3) i; insert into shop.t select i, 'new', repeat(md5(i::text), case when i > 8990 or i = 7001 then 80 else 1 end) from generate_series(7000, 9000) i");
 go_on('TRUNCATE that some chunks saw and others did not', [ 't', 'id' ]);
+my $made = 0;
+for my $record (grep { ($_->{source}{table} // '') eq 't' } $export->records) { $made = $record->{op} eq 't' && $record->{source}{snapshot} eq 'false' ? 0 : $made + ($record->{op} eq 'r'); }
+cmp_ok($made, '>', 2000, 'and the copy began anew behind it');
 
 # ---- a row that moves to where the copy has been, without the large value that was not touched
 
@@ -148,6 +162,12 @@ $postgres->psql("alter table shop.t rename to u; update shop.u set v = 'renamed'
 go_on('another name: a copy under the new one', [ 'u', 'id' ]);
 is(scalar(keys %{ { $export->replay('shop', 't', 'id') } }), 0, 'and nothing is left under the former one');
 
+$postgres->psql("select cdc_resync_table('shop_out', 'shop.u')");
+poll_until(sub { return $postgres->psql("select coalesce(max(rows_copied), 0) from pg_stat_cdc_export_table where table_name = 'u' and state = 'snapshot'") > 0; }, 2);
+$postgres->psql('alter table shop.u alter column id type numeric');
+$export->wait_for_state('streaming')->wait_for_all;
+$export->is_replayed('shop', 'u', 'id', 'another type of the key while chunks are read');
+
 # ---- tables that go in the middle
 
 stop_midway('u');
@@ -156,6 +176,41 @@ $postgres->psql("insert into shop.u values (-1, 'last', 'x', 1); drop table shop
 $export->start->wait_for_state('streaming')->wait_for_all;
 is(scalar(keys %{ { $export->replay('shop', 'u', 'id') } }), 0, 'a table that is dropped in the middle of its copy leaves nothing behind');
 is($postgres->psql("select count(*) from pg_stat_cdc_export_table where table_name = 'u'"), '0', 'also in the view');
+
+# ---- and one that has a successor of the same name
+
+$postgres->psql("create table shop.again (id int primary key, v text); insert into shop.again select i, 'first' from generate_series(1, 2500) i");
+stop_midway('again');
+$postgres->psql("drop table shop.again; create table shop.again (id int primary key, v text); insert into shop.again select i, 'second' from generate_series(2000, 2010) i");
+go_on('a table that is dropped in the middle of its copy and made anew', [ 'again', 'id' ]);
+
+# the same while the worker runs, and the copy is held up by a commit that nobody sees
+$postgres->psql("truncate shop.again; insert into shop.again select i, 'first' from generate_series(1, 4000) i; alter system set synchronous_standby_names = 'nobody'; alter system set synchronous_commit = local");
+$postgres->psql("select pg_reload_conf(), cdc_resync_table('shop_out', 'shop.again')");
+ok($postgres->poll("select coalesce(max(rows_copied), 0) > 0 from pg_stat_cdc_export_table where table_name = 'again' and state = 'snapshot'", 't'), 'a copy is under way');
+in_background('third', 'set synchronous_commit = on; insert into shop.held values (3)');
+ok($postgres->poll($held->('third'), '1'), 'and held up');
+$postgres->psql("drop table shop.again; create table shop.again (id int primary key, v text); insert into shop.again select i, 'third' from generate_series(1, 11) i");
+$export->wait_for_all;
+$export->is_replayed('shop', 'again', 'id', 'what came of the former table is taken back before the rows of its successor');
+$postgres->psql("alter system reset synchronous_standby_names; alter system reset synchronous_commit");
+$postgres->psql("select pg_reload_conf(), pg_cancel_backend(pid) from pg_stat_activity where application_name = 'third'");
+$export->wait_for_state('streaming')->wait_for_all;
+$export->is_replayed('shop', 'again', 'id', 'and not once more after them');
+
+# ---- a table that somebody has locked
+
+$postgres->psql("begin; lock table shop.held in access exclusive mode; prepare transaction 'locker'");
+ok($postgres->poll("select count(*) from pg_locks where relation = 'shop.held'::regclass and mode = 'AccessExclusiveLock' and granted", '1'), 'a table is locked');
+$postgres->psql("select cdc_resync_table('shop_out', 'shop.held'), cdc_resync_table('shop_out', 'shop.here')");
+ok($postgres->poll("select state from pg_stat_cdc_export_table where table_name = 'here' and finished_at > now() - interval '1 minute'", 'streaming'), 'others are copied meanwhile');
+$postgres->psql("insert into shop.here values (10, 'while it waits')");
+$export->wait_for_all;
+$export->is_replayed('shop', 'here', 'id', 'and changes go on');
+is($export->status('state') . ' ' . table_state('held'), 'snapshot snapshot', 'the copy of that one waits');
+is($postgres->psql("select count(*) from pg_stat_activity where backend_type like 'cdc_bridge export%' and backend_xmin is not null"), '0', 'and holds back no xmin');
+$postgres->psql("rollback prepared 'locker'");
+$export->wait_for_state('streaming');
 
 # ---- tables that come
 
