@@ -33,6 +33,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "catalog/catalog_export.h"
@@ -314,7 +315,9 @@ meet(void *arg, Relation relation, const Bitmapset *columns)
 {
 	const Export *export = arg;
 
-	export_rights_check(export->rights, decode_reader_position(export->reader), export->worker->pipeline, relation, columns);
+	/* a chunk of a copy has rows of now, however far back the stream is */
+	export_rights_check(HistoricSnapshotActive() ? export->rights : NULL, decode_reader_position(export->reader), export->worker->pipeline,
+						relation, columns);
 }
 
 /* DecodeEmit */
