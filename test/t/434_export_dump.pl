@@ -44,7 +44,7 @@ is($in->('select last_error_sqlstate from pg_stat_cdc_export'), 'YC001', 'P50: a
 like($in->('select last_error, last_error_hint from pg_stat_cdc_export'), qr/holds what another pipeline has written.*another name or another sink/, 'P50: it says what is there and what to do');
 is($lines->(), $before, 'P50: and writes nothing there');
 
-# ---- with a sink of its own it begins with what commits from then on
+# ---- with a sink of its own it begins anew: with the rows that are there, and what commits from then on
 
 $in->("select cdc_drop_pipeline('shop_out')");
 my $dir = new_folder('restored');
@@ -52,7 +52,8 @@ $in->("alter server files options (set directory '$dir')");
 $in->("select cdc_start_pipeline('shop_out', sink => 'files', tables => '{shop.*}')");
 ok(poll_until(sub { return $in->('select state from pg_stat_cdc_export') eq 'streaming' }), 'P50: with a folder of its own it begins anew');
 $in->("insert into shop.t values (100, 'restored')");
-ok(poll_until(sub { return scalar(() = join('', map { slurp($_) } glob("$dir/shop_out/*")) =~ /"after":\{"id":100,/g) == 1 }), 'P50: with what commits from then on');
+is(scalar(() = join('', map { slurp($_) } glob("$dir/shop_out/*")) =~ /"op":"r"/g), 3, 'P50: with the rows that were restored');
+ok(poll_until(sub { return scalar(() = join('', map { slurp($_) } glob("$dir/shop_out/*")) =~ /"after":\{"id":100,/g) == 1 }), 'P50: and with what commits from then on');
 $postgres->psql("insert into shop.t values (4, 'first database')");
 $export->wait_for_all;
 $export->is_replayed('shop', 't', 'id', 'P50: the first one is not disturbed');
