@@ -173,6 +173,19 @@ sync_directory(const char *path)
 		throw_file("fsync directory", path);
 }
 
+/* Where links lead to was not looked at when the server was made, and may be another place since. */
+static bool
+is_in_data_directory(const char *directory)
+{
+	char	   *place = realpath(directory, NULL);
+	char	   *data = realpath(DataDir, NULL);
+	bool		is_in = place != NULL && data != NULL && path_is_prefix_of_path(data, place);
+
+	free(place);
+	free(data);
+	return is_in;
+}
+
 static void
 check_directory(const char *directory)
 {
@@ -188,6 +201,12 @@ check_directory(const char *directory)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a directory", directory),
 				 errhint("Set option \"directory\" of the server to one.")));
+	if (is_in_data_directory(directory))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("could not use directory \"%s\": it is in the data directory", directory),
+				 errdetail("A symbolic link on the way leads there."),
+				 errhint("Set option \"directory\" of the server to one outside of the data directory.")));
 }
 
 static void

@@ -77,6 +77,17 @@ $insert->('other catalogs');
 $goes_on->('other servers and roles');
 is($export->status('pid'), $pid, 'are none of its business');
 
+# ---- a link that leads into the data directory
+
+$export->stop;
+symlink($postgres->dir . '/data', "$other/link") or die "symlink: $!";
+$postgres->psql("alter server files options (set directory '$other/link')");
+$export->start->wait_for_status('last_error', qr/in the data directory/);
+ok(!-e $postgres->dir . '/data/shop_out', 'a link into the data directory is seen, and nothing is made there');
+$postgres->psql("alter server files options (set directory '$other')");
+$goes_on->('another directory again');
+$pid = $export->status('pid');
+
 # ---- nothing to do
 
 my $wakes = sub { return slurp("/proc/$pid/status") =~ /^voluntary_ctxt_switches:\s+(\d+)/m ? $1 : die "no worker\n"; };
