@@ -35,6 +35,7 @@
 #include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "catalog/catalog_export_copy.h"
@@ -503,6 +504,8 @@ copy_chunk(ExportCopy *copy, CopyTable *table)
 
 	export_transaction_begin(false);
 	result = decode_chunk_read(copy->decode, table->stream, write_row, &writer, &chunk);
+	/* whoever writes a row that may be stored apart has one */
+	PushActiveSnapshot(GetTransactionSnapshot());
 	switch (result)
 	{
 		case DECODE_CHUNK_BUSY:

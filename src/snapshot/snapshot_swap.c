@@ -305,6 +305,9 @@ swap(const CatalogTable *table)
 	MultiXactId min_multi = shadow != NULL ? shadow->rd_rel->relminmxid : InvalidMultiXactId;
 	bool		changed = shadow != NULL && !same;
 
+	/* what the swap opens of it without a lock of its own, because it expects a table that this transaction made */
+	if (same && OidIsValid(shadow->rd_rel->reltoastrelid))
+		LockRelationOid(shadow->rd_rel->reltoastrelid, AccessExclusiveLock);
 	if (shadow != NULL)
 		relation_close(shadow, NoLock);
 	if (rel != NULL)
