@@ -455,7 +455,8 @@ cdc_start_pipeline(PG_FUNCTION_ARGS)
 			PG_RETURN_VOID();
 		}
 		id = pipeline->id;
-		if (!PG_ARGISNULL(6) && PG_GETARG_BOOL(6) && pipeline->fingerprint != NULL)
+		/* an incoming one goes on anyway, and its worker says so */
+		if (!PG_ARGISNULL(6) && PG_GETARG_BOOL(6) && pipeline->fingerprint != NULL && pipeline->sink != NULL)
 			catalog_pipeline_set_server(id, PgStartTime, util_fingerprint());
 	}
 	warn_of_short_budgets(name, id);
