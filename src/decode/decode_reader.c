@@ -32,6 +32,8 @@
 #include "replication/logical.h"
 #include "replication/slot.h"
 #include "storage/condition_variable.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
@@ -279,6 +281,19 @@ decode_slot_set_failover(const char *name, bool failover)
 
 /* ---- reading ---- */
 
+/*
+ * A process that only decodes is passed over when the server looks which dead rows somebody may still see. Chunks of the initial copy are read
+ * here too, with snapshots of now: what these see has to stay.
+ */
+static void
+count_own_snapshots(void)
+{
+	LWLockAcquire(ProcArrayLock, LW_EXCLUSIVE);
+	MyProc->statusFlags &= ~PROC_IN_LOGICAL_DECODING;
+	ProcGlobal->statusFlags[MyProc->pgxactoff] = MyProc->statusFlags;
+	LWLockRelease(ProcArrayLock);
+}
+
 DecodeReader *
 decode_reader_open(const char *slot, XLogRecPtr from, List *options)
 {
@@ -293,6 +308,7 @@ decode_reader_open(const char *slot, XLogRecPtr from, List *options)
 	standby_goal = standby_end = InvalidXLogRecPtr;
 	reader->context = CreateDecodingContext(from, options, false, &reading, NULL, NULL, NULL);
 	MemoryContextSwitchTo(reader->cxt);
+	count_own_snapshots();
 
 	/* what lies before it is read again, for transactions that were open then, and not handed on */
 	XLogBeginRead(reader->context->reader, MyReplicationSlot->data.restart_lsn);
