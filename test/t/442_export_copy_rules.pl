@@ -86,7 +86,7 @@ is($postgres->psql("select string_agg(table_name || ' ' || state || ' ' || rows_
 
 $postgres->psql("alter system set synchronous_standby_names = 'nobody'; alter system set synchronous_commit = local");
 $postgres->psql('select pg_reload_conf()');
-$postgres->poll('show synchronous_standby_names', 'nobody');
+$postgres->poll('show synchronous_standby_names', 'nobody') or die "the standby's name does not come\n";
 in_background('first', "set synchronous_commit = on; insert into shop.here values (3, 'held when the worker starts')");
 my $held = sub { return "select count(*) from pg_stat_activity where application_name = '$_[0]' and wait_event = 'SyncRep'"; };
 ok($postgres->poll($held->('first'), '1'), 'a commit is held');
@@ -186,7 +186,9 @@ go_on('a table that is dropped in the middle of its copy and made anew', [ 'agai
 
 # the same while the worker runs, and the copy is held up by a commit that nobody sees
 $postgres->psql("truncate shop.again; insert into shop.again select i, 'first' from generate_series(1, 4000) i; alter system set synchronous_standby_names = 'nobody'; alter system set synchronous_commit = local");
-$postgres->psql("select pg_reload_conf(), cdc_resync_table('shop_out', 'shop.again')");
+$postgres->psql('select pg_reload_conf()');
+$postgres->poll('show synchronous_standby_names', 'nobody') or die "the standby's name does not come\n";
+$postgres->psql("select cdc_resync_table('shop_out', 'shop.again')");
 ok($postgres->poll("select coalesce(max(rows_copied), 0) > 0 from pg_stat_cdc_export_table where table_name = 'again' and state = 'snapshot'", 't'), 'a copy is under way');
 in_background('third', 'set synchronous_commit = on; insert into shop.held values (3)');
 ok($postgres->poll($held->('third'), '1'), 'and held up');
