@@ -33,7 +33,7 @@
 
 PG_FUNCTION_INFO_V1(cdc_stat_export);
 
-#define STAT_EXPORT_COLUMNS 28
+#define STAT_EXPORT_COLUMNS 29
 
 void
 api_check_sink(const CatalogPipeline *pipeline)
@@ -187,6 +187,7 @@ put_row(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline)
 	put(values, nulls, &n, Int64GetDatum(stat.changes), false);
 	put(values, nulls, &n, Int64GetDatum(stat.bytes), false);
 	put(values, nulls, &n, Int64GetDatum(stat.flushes), false);
+	put(values, nulls, &n, Int64GetDatum(stat.export.parallel_chunks), false);
 	put_time(values, nulls, &n, stat.stats_reset);
 	put(values, nulls, &n, Int32GetDatum(stat.failures), false);
 	put_time(values, nulls, &n, stat.retry_at);

@@ -32,6 +32,8 @@ static const UtilOption export_option_list[] = {
 	.description = "most that is written of a table at a time while its rows are copied; changes go on in between"},
 	{.name = "snapshot_chunk_rows",.type = UTIL_OPTION_INT,.default_text = "20000",.min = 1,.max = 1000000,.unit = "rows",
 	.description = "most rows that are read at a time"},
+	{.name = "snapshot_workers",.type = UTIL_OPTION_INT,.default_text = "2",.min = 1,.max = CATALOG_MAX_SNAPSHOT_WORKERS,.unit = "processes",
+	.description = "processes that read one piece of a large table at the same time while it is copied; 1: the pipeline's own worker alone"},
 };
 
 const UtilOptionTable catalog_export_options = {

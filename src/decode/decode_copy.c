@@ -215,8 +215,8 @@ decode_key_make(Relation relation)
 }
 
 /* In the order of the index. */
-static int
-compare(const DecodeKey *key, const Datum *a, const Datum *b)
+int
+decode_key_compare(const DecodeKey *key, const Datum *a, const Datum *b)
 {
 	for (int i = 0; i < key->n; i++)
 	{
@@ -358,9 +358,9 @@ static bool
 covers(const DecodeCopied *chunk, const DecodeKey *key, const Datum *values)
 {
 	if (chunk->is_row)
-		return compare(key, values, chunk->upper) == 0;
-	return (chunk->lower == NULL || compare(key, values, chunk->lower) > 0) &&
-		(chunk->upper == NULL || compare(key, values, chunk->upper) <= 0);
+		return decode_key_compare(key, values, chunk->upper) == 0;
+	return (chunk->lower == NULL || decode_key_compare(key, values, chunk->lower) > 0) &&
+		(chunk->upper == NULL || decode_key_compare(key, values, chunk->upper) <= 0);
 }
 
 /* Is it for the stream to tell what that transaction did to the key? */
@@ -369,11 +369,11 @@ is_for_stream(const DecodeCopyTable *table, const DecodeKey *key, const Datum *v
 {
 	ListCell   *lc;
 
-	if (!table->complete && (table->bound == NULL || compare(key, values, table->bound) > 0))
+	if (!table->complete && (table->bound == NULL || decode_key_compare(key, values, table->bound) > 0))
 		return false;
 	foreach(lc, table->again)
 	{
-		if (compare(key, values, lfirst(lc)) == 0)
+		if (decode_key_compare(key, values, lfirst(lc)) == 0)
 			return false;
 	}
 	/* the newest chunk that has the key */
@@ -592,8 +592,8 @@ decode_copy_is_settled(DecodeCopy *copy, long wait_ms)
 
 /* ---- chunks ---- */
 
-static Datum *
-key_from_texts(const DecodeKey *key, List *texts)
+Datum *
+decode_key_from_texts(const DecodeKey *key, List *texts)
 {
 	Datum	   *values = palloc(sizeof(Datum) * Max(key->n, 1));
 	int			i = 0;
@@ -631,7 +631,7 @@ decode_chunk_take(DecodeCopy *copy, DecodeCopyTable *table, const DecodeChunk *c
 	fits = strcmp(key->signature, chunk->signature) == 0;
 	if (fits)
 	{
-		Datum	   *upper = chunk->last_key == NIL ? NULL : key_from_texts(key, chunk->last_key);
+		Datum	   *upper = chunk->last_key == NIL ? NULL : decode_key_from_texts(key, chunk->last_key);
 
 		context = AllocSetContextCreate(copy->context, "cdc copied chunk", ALLOCSET_SMALL_SIZES);
 		old_context = MemoryContextSwitchTo(context);
@@ -658,7 +658,7 @@ decode_chunk_take(DecodeCopy *copy, DecodeCopyTable *table, const DecodeChunk *c
 			{
 				Datum	   *again = list_nth(table->again, i);
 
-				if (compare(key, again, upper) != 0)
+				if (decode_key_compare(key, again, upper) != 0)
 					continue;
 				table->again = list_delete_nth_cell(table->again, i);
 				free_key(again);

@@ -114,10 +114,38 @@ typedef struct DecodeChunk
 typedef bool (*DecodeChunkRow) (void *arg, const CdcRecord *record);
 
 /*
- * Read the next chunk of a table, or the row of the first key in table->again. Inside a transaction of the caller that
+ * Lets other processes read a chunk, in the same snapshot. bounds: keys, List of texts each, in their order; between each and the next one
+ * (which belongs to it) there is a range; the first may be NIL (from the beginning), and the last (to the end). entries: how many the index has
+ * there. Returns how many of the ranges, from the first on, were read whole, and *rows in them; 0: none, and nothing of them was handed on.
+ */
+typedef int (*DecodeChunkSpread) (void *arg, Oid relid, const DecodeChunk *chunk, const List *bounds, uint64 entries, uint64 *rows);
+
+typedef struct DecodeChunkShare
+{
+	uint64		entries;		/* of the index, at most */
+	int			ranges;			/* to cut them into */
+	DecodeChunkSpread spread;
+	void	   *arg;
+} DecodeChunkShare;
+
+/*
+ * Read the next chunk of a table, or the row of the first key in table->again. With share: by other processes, when its key and types allow it
+ * and they can be had. Inside a transaction of the caller that
  * has taken no snapshot, whose settings this changes, and that has to commit. The table is not changed.
  */
-extern DecodeChunkResult decode_chunk_read(DecodeCopy *copy, DecodeCopyTable *table, DecodeChunkRow row, void *arg, DecodeChunk *chunk);
+extern DecodeChunkResult decode_chunk_read(DecodeCopy *copy, DecodeCopyTable *table, DecodeChunkRow row, void *arg,
+										   const DecodeChunkShare *share, DecodeChunk *chunk);
+
+/* In such a process: a table whose ranges are read. */
+typedef struct DecodeRanges DecodeRanges;
+
+/*
+ * options: DefElems of the plugin; meet as for decode_take. Inside a transaction with the chunk's snapshot and settings. chunk has signature and
+ * lsn; its rows are counted. Lives in CurrentMemoryContext.
+ */
+extern DecodeRanges *decode_ranges_open(List *options, DecodeMeet meet, void *meet_arg, Oid relid, DecodeChunk *chunk, DecodeChunkRow row, void *arg);
+extern void decode_ranges_read(DecodeRanges *ranges, List *lower, List *upper);
+extern void decode_ranges_close(DecodeRanges *ranges);
 
 /* The rows of a chunk are handed on and will be there: take it into account. In the transaction that it was read in, or any later one. */
 extern bool decode_chunk_take(DecodeCopy *copy, DecodeCopyTable *table, const DecodeChunk *chunk, bool is_row);

@@ -37,19 +37,6 @@
 
 #include "decode/decode_private.h"
 
-typedef struct ChunkReader
-{
-	Relation	relation;
-	DecodeRelation *entry;
-	DecodeKey  *key;
-	DecodeChunkRow row;
-	void	   *arg;
-	DecodeChunk *chunk;
-	MemoryContext row_context;
-	TupleTableSlot *slot;
-	bool		enough;
-} ChunkReader;
-
 /* An index may be too new for a snapshot: rows that it does not have were changed while it was built. */
 static bool
 index_is_usable(Relation index)
@@ -60,8 +47,8 @@ index_is_usable(Relation index)
 
 /* ---- rows ---- */
 
-static List *
-key_texts(const DecodeKey *key, const Datum *values)
+List *
+decode_key_texts(const DecodeKey *key, const Datum *values)
 {
 	List	   *texts = NIL;
 
@@ -76,19 +63,16 @@ key_texts(const DecodeKey *key, const Datum *values)
 	return texts;
 }
 
-static List *
-row_key_texts(const DecodeKey *key, const DecodeRow *row)
+static void
+get_row_key(const DecodeKey *key, const DecodeRow *row, Datum *values)
 {
-	Datum		values[INDEX_MAX_KEYS];
-
 	for (int i = 0; i < key->n; i++)
 		values[i] = row->values[key->columns[i].attno];
-	return key_texts(key, values);
 }
 
 /* One row, in reader->slot. */
 static void
-take_row(ChunkReader *reader)
+take_row(DecodeChunkReader *reader)
 {
 	MemoryContext old_context = MemoryContextSwitchTo(reader->row_context);
 	CdcRecord	record = {.kind = CDC_RECORD_CHANGE,.op = CDC_OUT_READ,.of_copy = true};
@@ -96,9 +80,13 @@ take_row(ChunkReader *reader)
 	bool		is_ours;
 	HeapTuple	tuple = ExecFetchSlotHeapTuple(reader->slot, false, &is_ours);
 	DecodeRow  *row = decode_row_open(reader->relation, tuple);
+	Datum		key[INDEX_MAX_KEYS];
 
 	CHECK_FOR_INTERRUPTS();
-	if (decode_filter_passes(reader->entry, NULL, row, &op))
+	get_row_key(reader->key, row, key);
+	if (reader->upper != NULL && decode_key_compare(reader->key, key, reader->upper) > 0)
+		reader->enough = true;
+	else if (decode_filter_passes(reader->entry, NULL, row, &op))
 	{
 		record.lsn = reader->chunk->lsn;
 		record.now_us = decode_now_us();
@@ -110,7 +98,7 @@ take_row(ChunkReader *reader)
 	MemoryContextSwitchTo(old_context);
 	/* where to go on: a table without a key is read to its end */
 	if (reader->enough && reader->key->n > 0 && reader->chunk->last_key == NIL)
-		reader->chunk->last_key = row_key_texts(reader->key, row);
+		reader->chunk->last_key = decode_key_texts(reader->key, key);
 	MemoryContextReset(reader->row_context);
 }
 
@@ -125,9 +113,12 @@ set_scan_key(ScanKey scan_key, const DecodeKey *key, int i, StrategyNumber strat
 	ScanKeyEntryInitialize(scan_key, 0, (AttrNumber) (i + 1), strategy, InvalidOid, column->collation, get_opcode(operator), value);
 }
 
-/* Rows of which the first "equal" columns of the key have those values, and the next one comes behind, if there is "behind". */
-static void
-read_index(ChunkReader *reader, Relation index, const Datum *values, int equal, bool behind)
+/*
+ * A scan of rows of which the first "equal" columns of the key have those values, and the next one comes behind, if there is
+ * "behind". keys_only: of the index alone, with its entries as they are.
+ */
+IndexScanDesc
+decode_chunk_scan(const DecodeChunkReader *reader, Relation index, const Datum *values, int equal, bool behind, bool keys_only)
 {
 	const DecodeKey *key = reader->key;
 	ScanKeyData scan_keys[INDEX_MAX_KEYS];
@@ -142,14 +133,23 @@ read_index(ChunkReader *reader, Relation index, const Datum *values, int equal, 
 		n++;
 	}
 	scan = cdc_index_beginscan(reader->relation, index, GetActiveSnapshot(), n);
+	scan->xs_want_itup = keys_only;
 	index_rescan(scan, scan_keys, n, NULL, 0);
+	return scan;
+}
+
+static void
+read_index(DecodeChunkReader *reader, Relation index, const Datum *values, int equal, bool behind)
+{
+	IndexScanDesc scan = decode_chunk_scan(reader, index, values, equal, behind, false);
+
 	while (!reader->enough && index_getnext_slot(scan, ForwardScanDirection, reader->slot))
 		take_row(reader);
 	index_endscan(scan);
 }
 
-static void
-read_by_key(ChunkReader *reader, Relation index, const Datum *bound)
+void
+decode_chunk_read_by_key(DecodeChunkReader *reader, Relation index, const Datum *bound)
 {
 	if (bound == NULL)
 	{
@@ -162,7 +162,7 @@ read_by_key(ChunkReader *reader, Relation index, const Datum *bound)
 }
 
 static void
-read_all(ChunkReader *reader)
+read_all(DecodeChunkReader *reader)
 {
 	TableScanDesc scan = table_beginscan(reader->relation, GetActiveSnapshot(), 0, NULL);
 
@@ -173,7 +173,7 @@ read_all(ChunkReader *reader)
 
 /* The table is locked, and fits. False when its index cannot be used yet. */
 static bool
-read_rows(ChunkReader *reader, const DecodeCopyTable *table)
+read_rows(DecodeChunkReader *reader, const DecodeCopyTable *table, const DecodeChunkShare *share)
 {
 	Relation	index = OidIsValid(reader->key->indexid) ? index_open(reader->key->indexid, AccessShareLock) : NULL;
 	bool		usable;
@@ -189,8 +189,8 @@ read_rows(ChunkReader *reader, const DecodeCopyTable *table)
 			read_all(reader);
 		else if (table->again != NIL)
 			read_index(reader, index, linitial(table->again), reader->key->n, false);
-		else
-			read_by_key(reader, index, table->bound);
+		else if (share == NULL || !decode_chunk_spread(reader, index, table->bound, share))
+			decode_chunk_read_by_key(reader, index, table->bound);
 		ExecDropSingleTupleTableSlot(reader->slot);
 	}
 	PopActiveSnapshot();
@@ -200,9 +200,10 @@ read_rows(ChunkReader *reader, const DecodeCopyTable *table)
 }
 
 DecodeChunkResult
-decode_chunk_read(DecodeCopy *copy, DecodeCopyTable *table, DecodeChunkRow row, void *arg, DecodeChunk *chunk)
+decode_chunk_read(DecodeCopy *copy, DecodeCopyTable *table, DecodeChunkRow row, void *arg, const DecodeChunkShare *share,
+				  DecodeChunk *chunk)
 {
-	ChunkReader reader = {.row = row,.arg = arg,.chunk = chunk};
+	DecodeChunkReader reader = {.row = row,.arg = arg,.chunk = chunk};
 	DecodeChunkResult result = DECODE_CHUNK_GONE;
 
 	memset(chunk, 0, sizeof(*chunk));
@@ -228,8 +229,8 @@ decode_chunk_read(DecodeCopy *copy, DecodeCopyTable *table, DecodeChunkRow row, 
 	{
 		reader.row_context = AllocSetContextCreate(CurrentMemoryContext, "cdc copied row", ALLOCSET_DEFAULT_SIZES);
 		if (table->again != NIL)
-			chunk->last_key = key_texts(reader.key, linitial(table->again));
-		if (!read_rows(&reader, table))
+			chunk->last_key = decode_key_texts(reader.key, linitial(table->again));
+		if (!read_rows(&reader, table, share))
 			result = DECODE_CHUNK_BUSY;
 		MemoryContextDelete(reader.row_context);
 	}

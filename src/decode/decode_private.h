@@ -11,6 +11,7 @@
 
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/htup.h"
 #include "nodes/bitmapset.h"
 #include "nodes/execnodes.h"
@@ -269,6 +270,10 @@ typedef enum DecodeCopyVerdict
 
 extern void decode_copy_attach(DecodeState *state);
 extern DecodeKey *decode_key_make(Relation relation);
+
+/* In the order of the index. */
+extern int	decode_key_compare(const DecodeKey *key, const Datum *a, const Datum *b);
+extern Datum *decode_key_from_texts(const DecodeKey *key, List *texts);
 extern DecodeCopyVerdict decode_copy_change(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *entry, Relation relation,
 											const DecodeRow *old, const DecodeRow *new, CdcOutOp *op, DecodeCopyTable **found);
 extern bool decode_copy_truncate(DecodeState *state, ReorderBufferTXN *txn, Relation relation, bool anyway);
@@ -278,6 +283,32 @@ extern void decode_copy_anew_record(const DecodeCopyTable *table, const CdcOutTa
 
 /* A commit was decoded. */
 extern void decode_copy_committed(DecodeState *state, TransactionId xid);
+
+/* in decode_copy_read.c */
+
+/* Rows of a table that is locked -> records, in the order of its key. */
+typedef struct DecodeChunkReader
+{
+	Relation	relation;
+	DecodeRelation *entry;
+	DecodeKey  *key;
+	DecodeChunkRow row;
+	void	   *arg;
+	DecodeChunk *chunk;
+	MemoryContext row_context;
+	TupleTableSlot *slot;
+	const Datum *upper;			/* rows of greater keys are not read; NULL: all */
+	bool		enough;
+} DecodeChunkReader;
+
+extern List *decode_key_texts(const DecodeKey *key, const Datum *values);
+extern IndexScanDesc decode_chunk_scan(const DecodeChunkReader *reader, Relation index, const Datum *values, int equal, bool behind, bool keys_only);
+extern void decode_chunk_read_by_key(DecodeChunkReader *reader, Relation index, const Datum *bound);
+
+/* in decode_copy_range.c */
+
+/* Have other processes read what comes behind the bound; false, and nothing was read, when that cannot be. */
+extern bool decode_chunk_spread(DecodeChunkReader *reader, Relation index, const Datum *bound, const DecodeChunkShare *share);
 
 /* in decode_text.c */
 extern void decode_text_init(DecodeState *state);

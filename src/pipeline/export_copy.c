@@ -41,11 +41,12 @@
 #include "catalog/catalog_export_copy.h"
 #include "decode/decode_copy.h"
 #include "pipeline/export_copy.h"
+#include "pipeline/export_copy_parallel.h"
 #include "pipeline/export_transaction.h"
 #include "util/util_error.h"
 #include "util/util_wait.h"
 
-/* Longest time that a chunk of a table with a key takes. */
+/* About the longest time that a chunk of a table with a key takes. */
 #define CHUNK_MAX_MS 500
 
 /* How much longer the stream goes on than the last chunk took. */
@@ -72,6 +73,7 @@ typedef struct CopyTable
 	MemoryContext key_cxt;
 	int32		copies_begun;	/* with what the chunks tell */
 	DecodeCopyTable *stream;	/* NULL: everything of it is shipped */
+	ExportCopyRate rate;
 } CopyTable;
 
 typedef struct CopyChunk
@@ -94,8 +96,7 @@ struct ExportCopy
 	XLogRecPtr	written;		/* end of the last transaction that wrote such a row; Invalid: they are durable */
 	CdcSinkPosition durable;
 	bool		has_standbys;	/* that may take this server's place: what they lack does not count */
-	uint64		max_bytes;
-	uint64		max_rows;
+	ExportCopyParallel parallel;	/* with how much a process reads at a time */
 	int			next;			/* table to begin the search with */
 	TimestampTz chunk_ended_at;
 	int64		chunk_took_us;
@@ -429,8 +430,12 @@ export_copy_open(Worker *worker, const CatalogExport *state, CdcSink *sink, cons
 	copy->sink = sink;
 	copy->durable = *durable;
 	copy->last_chunk = durable->chunk;
-	copy->max_bytes = (uint64) catalog_export_int(worker->pipeline, "snapshot_chunk_kb") * 1024;
-	copy->max_rows = (uint64) catalog_export_int(worker->pipeline, "snapshot_chunk_rows");
+	copy->parallel.worker = worker;
+	copy->parallel.sink = sink;
+	copy->parallel.workers = catalog_export_int(worker->pipeline, "snapshot_workers");
+	copy->parallel.max_bytes = (uint64) catalog_export_int(worker->pipeline, "snapshot_chunk_kb") * 1024;
+	copy->parallel.max_rows = (uint64) catalog_export_int(worker->pipeline, "snapshot_chunk_rows");
+	copy->parallel.max_ms = CHUNK_MAX_MS;
 	copy->has_standbys = catalog_export_bool(worker->pipeline, "failover");
 	copy->decode = decode_copy_create(durable->lsn);
 	decode_copy_note_running(copy->decode);
@@ -488,7 +493,7 @@ write_row(void *arg, const CdcRecord *record)
 	worker_check_interrupts();
 	cdc_sink_write(copy->sink, record);
 	writer->rows++;
-	return writer->rows < copy->max_rows && copy->sink->bytes - writer->bytes_before < copy->max_bytes &&
+	return writer->rows < copy->parallel.max_rows && copy->sink->bytes - writer->bytes_before < copy->parallel.max_bytes &&
 		!TimestampDifferenceExceeds(writer->began_at, GetCurrentTimestamp(), CHUNK_MAX_MS);
 }
 
@@ -499,11 +504,13 @@ copy_chunk(ExportCopy *copy, CopyTable *table)
 	ChunkWriter writer = {.copy = copy,.bytes_before = copy->sink->bytes,.began_at = GetCurrentTimestamp()};
 	bool		is_row = table->stream->again != NIL;
 	CatalogExportChunk row = {.kind = is_row ? CATALOG_EXPORT_ROW : CATALOG_EXPORT_RANGE};
+	DecodeChunkShare share;
+	bool		is_shared = !is_row && export_copy_parallel_plan(&copy->parallel, &table->rate, &share);
 	DecodeChunk chunk;
 	DecodeChunkResult result;
 
 	export_transaction_begin(false);
-	result = decode_chunk_read(copy->decode, table->stream, write_row, &writer, &chunk);
+	result = decode_chunk_read(copy->decode, table->stream, write_row, &writer, is_shared ? &share : NULL, &chunk);
 	/* whoever writes a row that may be stored apart has one */
 	PushActiveSnapshot(GetTransactionSnapshot());
 	switch (result)
@@ -537,6 +544,8 @@ copy_chunk(ExportCopy *copy, CopyTable *table)
 	copy->written = XactLastCommitEnd;
 	copy->chunk_ended_at = GetCurrentTimestamp();
 	copy->chunk_took_us = copy->chunk_ended_at - writer.began_at;
+	if (result == DECODE_CHUNK_READ && !is_row)
+		table->rate = (ExportCopyRate) {.rows = chunk.rows,.bytes = copy->sink->bytes - writer.bytes_before,.took_us = copy->chunk_took_us};
 	return true;
 }
 

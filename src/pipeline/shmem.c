@@ -562,6 +562,7 @@ shmem_reset_stats(int32 pipeline_id)
 		slot->changes = 0;
 		slot->bytes = 0;
 		slot->flushes = 0;
+		slot->export.parallel_chunks = 0;
 		slot->stats_reset = GetCurrentTimestamp();
 	}
 	hash_seq_init(&seq, table_stats);

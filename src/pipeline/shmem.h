@@ -37,12 +37,13 @@ extern bool shmem_is_available(void);
 /* Called by _PG_init while shared_preload_libraries is processed. */
 extern void shmem_init(void);
 
-/* Positions in this server's log that an export worker has come to. */
+/* Positions in this server's log that an export worker has come to, and what it alone counts. */
 typedef struct ShmemExport
 {
 	XLogRecPtr	decoded_lsn;	/* read up to here */
 	XLogRecPtr	durable_lsn;	/* the sink has all of it */
 	XLogRecPtr	confirmed_lsn;	/* the slot may forget what lies before */
+	int64		parallel_chunks;	/* of copies, that more than one process read */
 } ShmemExport;
 
 /* Statistics of one running pipeline, as they are shown. */

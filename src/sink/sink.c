@@ -25,18 +25,34 @@ static const CdcSinkOps *const sinks[] = {
 	&sink_null_ops,
 };
 
-CdcSink *
-cdc_sink_open(const char *wrapper, const CdcSinkTarget *target, bool *found, CdcSinkPosition *position)
+static const CdcSinkOps *
+find_sink(const char *wrapper, const CdcSinkTarget *target)
 {
 	for (size_t i = 0; i < lengthof(sinks); i++)
 	{
 		if (strcmp(sinks[i]->wrapper, wrapper) == 0)
-			return sinks[i]->open(target, found, position);
+			return sinks[i];
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 			 errmsg("server \"%s\" is not a sink of changes", target->server_name),
 			 errdetail("Its foreign data wrapper is \"%s\".", wrapper)));
+}
+
+CdcSink *
+cdc_sink_open(const char *wrapper, const CdcSinkTarget *target, bool *found, CdcSinkPosition *position)
+{
+	return find_sink(wrapper, target)->open(target, found, position);
+}
+
+CdcSinkPreparer *
+cdc_sink_preparer(const char *wrapper, const CdcSinkTarget *target)
+{
+	CdcSinkPreparer *preparer = palloc0(sizeof(CdcSinkPreparer));
+
+	preparer->ops = find_sink(wrapper, target);
+	preparer->ops->prepare_open(preparer, target);
+	return preparer;
 }
 
 /* CatalogGivenOption */

@@ -61,6 +61,7 @@ typedef struct CdcSinkTarget
 } CdcSinkTarget;
 
 typedef struct CdcSink CdcSink;
+typedef struct CdcSinkPreparer CdcSinkPreparer;
 
 typedef struct CdcSinkOps
 {
@@ -83,6 +84,14 @@ typedef struct CdcSinkOps
 	void		(*flush) (CdcSink *sink, const CdcSinkPosition *position);
 
 	void		(*close) (CdcSink *sink);
+
+	/*
+	 * Rows of a copy may be written down in other processes than the one that has the sink open: there prepare appends what write would, and
+	 * here that is written as it comes, many rows at a time, in any pieces. Nothing of the sink is touched there.
+	 */
+	void		(*prepare_open) (CdcSinkPreparer *preparer, const CdcSinkTarget *target);
+	void		(*prepare) (CdcSinkPreparer *preparer, const CdcRecord *record, CdcBuf *out);
+	void		(*write_prepared) (CdcSink *sink, const char *data, size_t len);
 } CdcSinkOps;
 
 struct CdcSink
@@ -93,7 +102,30 @@ struct CdcSink
 	uint64		bytes;			/* written since it was opened; for who decides when to flush */
 };
 
+struct CdcSinkPreparer
+{
+	const CdcSinkOps *ops;
+	CdcFormat  *format;			/* NULL: nothing is written */
+};
+
 extern CdcSink *cdc_sink_open(const char *wrapper, const CdcSinkTarget *target, bool *found, CdcSinkPosition *position);
+
+/* For another process than that which opens the sink. Lives in CurrentMemoryContext. */
+extern CdcSinkPreparer *cdc_sink_preparer(const char *wrapper, const CdcSinkTarget *target);
+
+static inline void
+cdc_sink_prepare(CdcSinkPreparer *preparer, const CdcRecord *record, CdcBuf *out)
+{
+	Assert(record->of_copy);
+	preparer->ops->prepare(preparer, record, out);
+}
+
+static inline void
+cdc_sink_write_prepared(CdcSink *sink, const char *data, size_t len)
+{
+	Assert(!sink->in_transaction);
+	sink->ops->write_prepared(sink, data, len);
+}
 
 static inline void
 cdc_sink_take(CdcSink *sink)

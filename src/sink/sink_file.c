@@ -657,22 +657,61 @@ file_take(CdcSink *base)
 }
 
 static void
+add_line(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
+{
+	if (!sink_add_document(format, record, out))
+		return;
+	cdc_buf_add_char(out, '\n');
+	if (out->status != CDC_OK)
+		util_throw_out_of_memory();
+}
+
+/* What stands in "out" from there on is new. */
+static void
+note_added(FileSink *sink, size_t start)
+{
+	/* the position has to become durable even when no line says so */
+	sink->dirty = true;
+	if (sink->out.len == start)
+		return;
+	COMP_CRC32C(sink->crc, sink->out.data + start, sink->out.len - start);
+	sink->base.bytes += sink->out.len - start;
+	if (sink->out.len >= WRITE_SIZE)
+		write_out(sink);
+}
+
+static void
 file_write(CdcSink *base, const CdcRecord *record)
 {
 	FileSink   *sink = (FileSink *) base;
 	size_t		start = sink->out.len;
 
-	/* the position has to become durable even when no line says so */
-	sink->dirty = true;
-	if (!sink_add_document(sink->format, record, &sink->out))
-		return;
-	cdc_buf_add_char(&sink->out, '\n');
+	add_line(sink->format, record, &sink->out);
+	note_added(sink, start);
+}
+
+static void
+file_prepare_open(CdcSinkPreparer *preparer, const CdcSinkTarget *target)
+{
+	preparer->format = sink_format(target->pipeline);
+}
+
+static void
+file_prepare(CdcSinkPreparer *preparer, const CdcRecord *record, CdcBuf *out)
+{
+	add_line(preparer->format, record, out);
+}
+
+static void
+file_write_prepared(CdcSink *base, const char *data, size_t len)
+{
+	FileSink   *sink = (FileSink *) base;
+	size_t		start = sink->out.len;
+
+	cdc_buf_add(&sink->out, data, len);
 	if (sink->out.status != CDC_OK)
 		util_throw_out_of_memory();
-	COMP_CRC32C(sink->crc, sink->out.data + start, sink->out.len - start);
-	base->bytes += sink->out.len - start;
-	if (sink->out.len >= WRITE_SIZE)
-		write_out(sink);
+	note_added(sink, start);
 }
 
 const CdcSinkOps sink_file_ops = {
@@ -684,5 +723,8 @@ const CdcSinkOps sink_file_ops = {
 	.schema_change = file_write,
 	.commit = file_write,
 	.flush = file_flush,
-	.close = file_close
+	.close = file_close,
+	.prepare_open = file_prepare_open,
+	.prepare = file_prepare,
+	.write_prepared = file_write_prepared
 };

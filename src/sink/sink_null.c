@@ -22,14 +22,21 @@ typedef struct NullSink
 	CdcBuf		out;
 } NullSink;
 
+static CdcFormat *
+wanted_format(const CdcSinkTarget *target)
+{
+	if (!util_option_bool(&catalog_null_server_options, "write_format", sink_option(target, "write_format")))
+		return NULL;
+	return sink_format(target->pipeline);
+}
+
 static CdcSink *
 null_open(const CdcSinkTarget *target, bool *found, CdcSinkPosition *position)
 {
 	NullSink   *sink = palloc0(sizeof(NullSink));
 
 	sink->base.ops = &sink_null_ops;
-	if (util_option_bool(&catalog_null_server_options, "write_format", sink_option(target, "write_format")))
-		sink->format = sink_format(target->pipeline);
+	sink->format = wanted_format(target);
 	cdc_buf_init(&sink->out, util_context_allocator(CurrentMemoryContext), MaxAllocSize);
 	*found = true;
 	*position = target->start;
@@ -63,6 +70,25 @@ null_close(CdcSink *base)
 {
 }
 
+static void
+null_prepare_open(CdcSinkPreparer *preparer, const CdcSinkTarget *target)
+{
+	preparer->format = wanted_format(target);
+}
+
+static void
+null_prepare(CdcSinkPreparer *preparer, const CdcRecord *record, CdcBuf *out)
+{
+	if (preparer->format != NULL)
+		(void) sink_add_document(preparer->format, record, out);
+}
+
+static void
+null_write_prepared(CdcSink *base, const char *data, size_t len)
+{
+	base->bytes += len;
+}
+
 const CdcSinkOps sink_null_ops = {
 	.wrapper = "cdc_null",
 	.open = null_open,
@@ -72,5 +98,8 @@ const CdcSinkOps sink_null_ops = {
 	.schema_change = null_write,
 	.commit = null_write,
 	.flush = null_flush,
-	.close = null_close
+	.close = null_close,
+	.prepare_open = null_prepare_open,
+	.prepare = null_prepare,
+	.write_prepared = null_write_prepared
 };

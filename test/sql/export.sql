@@ -21,7 +21,7 @@ SELECT cdc_create_pipeline('shop_out', sink => 'export_files', tables => '{shop.
 SELECT cdc_create_pipeline('shop_out', sink => 'export_files');
 
 -- options
-SELECT cdc_create_pipeline('shop_out', sink => 'export_files', tables => '{shop.*}', options => '{"snapshot_workers": 2}');
+SELECT cdc_create_pipeline('shop_out', sink => 'export_files', tables => '{shop.*}', options => '{"batch_max_ms": 20}');
 \echo :LAST_ERROR_SQLSTATE
 SELECT cdc_create_pipeline('shop_out', sink => 'export_files', tables => '{shop.*}', options => '{"format": "avro"}');
 SELECT cdc_create_pipeline('shop_out', sink => 'export_files', tables => '{shop.*}', options => '{"flush_max_ms": -1}');

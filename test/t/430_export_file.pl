@@ -34,7 +34,7 @@ $refused->("select cdc_start_pipeline('p', sink => 'files', tables => '{shop.*}'
 $postgres->psql('alter table shop.log replica identity full');
 $refused->("select cdc_start_pipeline('p', sink => 'files', tables => '{shop.*}', target_schema => 'x')", qr/cannot have a target schema/, 'a target schema');
 $refused->("select cdc_start_pipeline('p', sink => 'files', source => 'x', tables => '{shop.*}')", qr/both a source and a sink/, 'both sides');
-$refused->("select cdc_start_pipeline('p', sink => 'files', tables => '{shop.*}', options => '{\"snapshot_workers\": 2}')", qr/unrecognized option|Valid options/, 'an option of incoming pipelines');
+$refused->("select cdc_start_pipeline('p', sink => 'files', tables => '{shop.*}', options => '{\"batch_max_ms\": 20}')", qr/unrecognized option|Valid options/, 'an option of incoming pipelines');
 $refused->("select cdc_start_pipeline('p', sink => 'nowhere', tables => '{shop.*}')", qr/server "nowhere" does not exist/, 'a server that is not there');
 $postgres->psql("grant usage on foreign server files to user_of_it; grant execute on function cdc_start_pipeline to user_of_it; grant usage on schema shop to user_of_it");
 $refused->("select cdc_start_pipeline('p', sink => 'files', tables => '{shop.*}')", qr/permission denied for table.*GRANT SELECT ON/s, 'tables that the owner may not read', user => 'user_of_it');
