@@ -50,11 +50,14 @@
 #include "util/util_error.h"
 #include "util/util_wait.h"
 
-/* To start processes takes some milliseconds: what one alone does in less than this is left to it. */
-#define WORTH_US 20000
+/* To start processes takes milliseconds, on a busy machine ten and more: what one alone does in less than this is left to it. */
+#define WORTH_US 40000
 
 /* A chunk has at most so many times the rows of the one before it. */
 #define GROW_MAX 4
+
+/* So many times what one process alone reads at a time is each worker's part of a chunk: to start them must not be most of the work. */
+#define PART_FACTOR 4
 
 /* Ranges for each worker: the last ones to be read end at about the same time, and "enough" is heeded soon. */
 #define RANGES_PER_WORKER 8
@@ -110,8 +113,8 @@ export_copy_parallel_plan(ExportCopyParallel *parallel, const ExportCopyRate *ra
 		return false;
 	rows = (double) rate->rows * parallel->max_ms * 1000 / (double) Max(rate->took_us, 1);
 	rows = Min(rows, (double) rate->rows * GROW_MAX);
-	rows = Min(rows, (double) parallel->max_rows * parallel->workers);
-	rows = Min(rows, (double) parallel->max_bytes * parallel->workers * (double) rate->rows / (double) Max(rate->bytes, 1));
+	rows = Min(rows, (double) parallel->max_rows * parallel->workers * PART_FACTOR);
+	rows = Min(rows, (double) parallel->max_bytes * parallel->workers * PART_FACTOR * (double) rate->rows / (double) Max(rate->bytes, 1));
 	if (!is_worth_while(rate, (uint64) rows))
 		return false;
 	parallel->rate = *rate;
@@ -418,7 +421,7 @@ is_enough(const Receiver *receiver)
 {
 	const ExportCopyParallel *parallel = receiver->parallel;
 
-	return parallel->sink->bytes - receiver->bytes_before >= parallel->max_bytes * parallel->workers ||
+	return parallel->sink->bytes - receiver->bytes_before >= parallel->max_bytes * parallel->workers * PART_FACTOR ||
 		(receiver->began_at != 0 && TimestampDifferenceExceeds(receiver->began_at, GetCurrentTimestamp(), parallel->max_ms));
 }
 

@@ -31,7 +31,7 @@ typedef struct ExportCopyParallel
 	Worker	   *worker;
 	CdcSink    *sink;
 	int			workers;		/* at most; 1: chunks are read by this process alone */
-	uint64		max_rows;		/* of each of them */
+	uint64		max_rows;		/* that one process alone reads at a time */
 	uint64		max_bytes;
 	int			max_ms;			/* of a chunk */
 	ExportCopyRate rate;		/* of the table that is read next */

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # export: how long it takes to read a log of inserts and updates to its end and to throw away what it says. By outgoing pipelines, which decode in
 # the server (records as they are, and written in both formats), and by pg_recvlogical into /dev/null: with our output plugin, and with those of
-# PostgreSQL. Every reader has a slot of its own over the same log.
+# PostgreSQL. Every reader has a slot of its own over the same log. And how long pipelines take to copy the table: with one process and with two.
 use strict;
 use warnings;
 
@@ -68,7 +68,8 @@ SQL
 		$bench->check_equal('changes', written => $changes, %told);
 	}
 	$bench->take_turns($round, '', (map { my $name = $_; ($name => sub { return read_all($name, $end, $changes); }) } map { $readers[ 2 * $_ ] } 0 .. $#readers / 2),
-		(map { my $name = $_; ($name => sub { return ship_all($name, $end, $changes); }) } map { $pipelines[ 2 * $_ ] } 0 .. $#pipelines / 2));
+		(map { my $name = $_; ($name => sub { return ship_all($name, $end, $changes); }) } map { $pipelines[ 2 * $_ ] } 0 .. $#pipelines / 2),
+		(map { my $workers = $_; ("copy by $workers" => sub { return copy_all($workers, $rows); }) } 1, 2));
 	$bench->check_equal('shipped', written => $changes, map { ($_ => $postgres->psql("select changes from pg_stat_cdc_export where pipeline = '$_'")) } sort keys %pipeline) if $round == 1;
 	$postgres->psql(join('', (map { "select pg_drop_replication_slot('$slot{$_}');" } sort keys %reader), map { "select cdc_drop_pipeline('$_');" } sort keys %pipeline));
 	wait_until('select count(*) = 0 from pg_replication_slots', 0.05);
@@ -79,6 +80,7 @@ $bench->ratio('plain JSON in process against pgoutput', 'pipeline, plain JSON', 
 $bench->ratio('plain JSON against pgoutput', 'plain JSON', 'pgoutput');
 $bench->ratio('Debezium JSON against pgoutput', 'Debezium JSON', 'pgoutput');
 $bench->ratio('plain JSON against test_decoding', 'plain JSON', 'test_decoding');
+$bench->ratio('copy by two processes against one', 'copy by 2', 'copy by 1');
 $bench->finish;
 
 sub read_all
@@ -114,4 +116,16 @@ sub ship_all
 	$postgres->psql("select cdc_stop_pipeline('$name')");
 	wait_until('select count(pid) = 0 from pg_stat_cdc_export', 0.01);
 	return ($changes, $seconds);
+}
+
+# From the call that makes the pipeline, its slot included, until all rows are in its sink.
+sub copy_all
+{
+	my ($workers, $copied) = @_;
+	my $start = time();
+	$session->ask("select cdc_start_pipeline('copy', sink => 'documents', tables => '{bench.*}', options => '{\"snapshot_workers\": $workers}')");
+	wait_until("select state = 'streaming' from pg_stat_cdc_export where pipeline = 'copy'", 0.003);
+	my $seconds = time() - $start;
+	$postgres->psql("select cdc_drop_pipeline('copy')");
+	return ($copied, $seconds);
 }
