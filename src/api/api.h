@@ -20,6 +20,9 @@
 /* May the current role see that pipeline (it has the owner's privileges, or is in pg_monitor)? */
 extern bool api_may_see(const CatalogPipeline *pipeline);
 
+/* The pipelines that the caller may see, with or without a sink: List of CatalogPipeline *. */
+extern List *api_visible_pipelines(void);
+
 /* ereport(ERROR) that there is no such pipeline; hint may be NULL. */
 extern _Noreturn void api_no_pipeline(const char *name, const char *hint);
 

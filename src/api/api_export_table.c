@@ -77,11 +77,11 @@ cdc_stat_export_table(PG_FUNCTION_ARGS)
 	ListCell   *lc;
 
 	InitMaterializedSRF(fcinfo, 0);
-	foreach(lc, catalog_pipeline_list())
+	foreach(lc, api_visible_pipelines())
 	{
 		const CatalogPipeline *pipeline = lfirst(lc);
 
-		if (pipeline->sink != NULL && api_may_see(pipeline))
+		if (pipeline->sink != NULL)
 			put_tables(rsinfo, pipeline);
 	}
 	return (Datum) 0;

@@ -162,8 +162,8 @@ put_row(ReturnSetInfo *rsinfo, Row *row)
 }
 
 /* Pipelines that the current role may see. */
-static List *
-visible_pipelines(void)
+List *
+api_visible_pipelines(void)
 {
 	List	   *result = NIL;
 	ListCell   *lc;
@@ -248,7 +248,7 @@ cdc_stat_pipeline(PG_FUNCTION_ARGS)
 	ListCell   *lc;
 
 	InitMaterializedSRF(fcinfo, 0);
-	foreach(lc, visible_pipelines())
+	foreach(lc, api_visible_pipelines())
 	{
 		const CatalogPipeline *pipeline = lfirst(lc);
 		const CatalogPosition *durable = catalog_position_load(pipeline->id, false);
@@ -371,7 +371,7 @@ cdc_stat_table(PG_FUNCTION_ARGS)
 	ListCell   *lc;
 
 	InitMaterializedSRF(fcinfo, 0);
-	foreach(lc, visible_pipelines())
+	foreach(lc, api_visible_pipelines())
 	{
 		const CatalogPipeline *pipeline = lfirst(lc);
 		ListCell   *lc2;
@@ -426,7 +426,7 @@ cdc_stat_index(PG_FUNCTION_ARGS)
 	ListCell   *lc;
 
 	InitMaterializedSRF(fcinfo, 0);
-	foreach(lc, visible_pipelines())
+	foreach(lc, api_visible_pipelines())
 	{
 		const CatalogPipeline *pipeline = lfirst(lc);
 		List	   *tables = catalog_table_list(pipeline->id);
@@ -455,7 +455,7 @@ cdc_stat_position(PG_FUNCTION_ARGS)
 	ListCell   *lc;
 
 	InitMaterializedSRF(fcinfo, 0);
-	foreach(lc, visible_pipelines())
+	foreach(lc, api_visible_pipelines())
 	{
 		const CatalogPipeline *pipeline = lfirst(lc);
 		const CatalogPosition *position = catalog_position_load(pipeline->id, false);
@@ -510,7 +510,7 @@ cdc_stat_dead_letter(PG_FUNCTION_ARGS)
 	ListCell   *lc;
 
 	InitMaterializedSRF(fcinfo, 0);
-	foreach(lc, visible_pipelines())
+	foreach(lc, api_visible_pipelines())
 	{
 		const CatalogPipeline *pipeline = lfirst(lc);
 		ListCell   *lc2;
@@ -550,7 +550,7 @@ cdc_stat_prepared(PG_FUNCTION_ARGS)
 	ListCell   *lc;
 
 	InitMaterializedSRF(fcinfo, 0);
-	foreach(lc, visible_pipelines())
+	foreach(lc, api_visible_pipelines())
 	{
 		const CatalogPipeline *pipeline = lfirst(lc);
 		ListCell   *lc2;

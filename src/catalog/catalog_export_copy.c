@@ -320,22 +320,36 @@ catalog_export_means(List *patterns, Oid relid)
 }
 
 List *
-catalog_export_relations(List *patterns)
+catalog_export_candidates(void)
 {
 	Relation	classes = table_open(RelationRelationId, AccessShareLock);
 	SysScanDesc scan = systable_beginscan(classes, InvalidOid, false, NULL, 0, NULL);
-	List	   *result = NIL;
+	List	   *relids = NIL;
 	HeapTuple	tuple;
 
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
 
-		if (form->relkind == RELKIND_RELATION && form->relpersistence == RELPERSISTENCE_PERMANENT && form->oid >= FirstNormalObjectId &&
-			catalog_export_means(patterns, form->oid))
-			result = lappend_oid(result, form->oid);
+		if (form->relkind == RELKIND_RELATION && form->relpersistence == RELPERSISTENCE_PERMANENT && form->oid >= FirstNormalObjectId)
+			relids = lappend_oid(relids, form->oid);
 	}
 	systable_endscan(scan);
 	table_close(classes, AccessShareLock);
-	return result;
+	list_sort(relids, list_oid_cmp);
+	return relids;
+}
+
+List *
+catalog_export_relations(List *patterns)
+{
+	List	   *relids = NIL;
+	ListCell   *lc;
+
+	foreach(lc, catalog_export_candidates())
+	{
+		if (catalog_export_means(patterns, lfirst_oid(lc)))
+			relids = lappend_oid(relids, lfirst_oid(lc));
+	}
+	return relids;
 }

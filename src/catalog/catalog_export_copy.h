@@ -93,7 +93,10 @@ extern void catalog_export_chunk_delete(int32 pipeline_id, int32 chunk_no);
 /* Do the patterns mean a table, or one that it is a partition of: a partition may be shipped under either name. */
 extern bool catalog_export_means(List *patterns, Oid relid);
 
-/* OIDs of such tables of this database, by this moment's catalogs, without those that are not logged and partitioned ones. */
+/* Tables whose changes can be decoded, as they are logged and have rows of their own: their OIDs, ascending. */
+extern List *catalog_export_candidates(void);
+
+/* Those of them that the patterns mean, by the catalogs of this moment. */
 extern List *catalog_export_relations(List *patterns);
 
 #endif							/* CDC_CATALOG_EXPORT_COPY_H */

@@ -60,6 +60,24 @@ identity_name(char identity)
 	}
 }
 
+/* What both formats say of columns that were there before; renamed: the member's name. */
+static void
+add_column_change(const char *renamed, const CdcOutSchemaChange *change, CdcBuf *out)
+{
+	if (change->old_column != NULL)
+	{
+		cdc_buf_add_char(out, ',');
+		json_add_name(out, renamed);
+		cdc_buf_add_str(out, "{\"from\":");
+		json_add_cstring(out, change->old_column);
+		cdc_buf_add_str(out, ",\"to\":");
+		json_add_cstring(out, change->new_column);
+		cdc_buf_add_char(out, '}');
+	}
+	if (change->rewritten)
+		cdc_buf_add_str(out, ",\"rewritten\":true");
+}
+
 /* ---- plain JSON ---- */
 
 static void
@@ -123,16 +141,7 @@ format_add_schema_change(CdcFormat *format, const CdcRecord *record, CdcBuf *out
 	json_add_cstring(out, change->command);
 	add_other_name("previous", change->old_schema, change->old_name, out);
 	add_other_name("renamed_to", change->new_schema, change->new_name, out);
-	if (change->old_column != NULL)
-	{
-		cdc_buf_add_str(out, ",\"renamed_column\":{\"from\":");
-		json_add_cstring(out, change->old_column);
-		cdc_buf_add_str(out, ",\"to\":");
-		json_add_cstring(out, change->new_column);
-		cdc_buf_add_char(out, '}');
-	}
-	if (change->rewritten)
-		cdc_buf_add_str(out, ",\"rewritten\":true");
+	add_column_change("renamed_column", change, out);
 	if (change->columns == NULL)
 		return;
 	cdc_buf_add_str(out, ",\"identity\":");
@@ -348,16 +357,7 @@ format_add_table_changes(CdcFormat *format, const CdcRecord *record, CdcBuf *out
 		cdc_buf_add_str(out, ",\"renamedTo\":");
 		add_table_id(format, change->new_schema, change->new_name, out);
 	}
-	if (change->old_column != NULL)
-	{
-		cdc_buf_add_str(out, ",\"renamedColumn\":{\"from\":");
-		json_add_cstring(out, change->old_column);
-		cdc_buf_add_str(out, ",\"to\":");
-		json_add_cstring(out, change->new_column);
-		cdc_buf_add_char(out, '}');
-	}
-	if (change->rewritten)
-		cdc_buf_add_str(out, ",\"rewritten\":true");
+	add_column_change("renamedColumn", change, out);
 	cdc_buf_add_str(out, ",\"table\":");
 	if (change->columns != NULL)
 		add_definition(format, record, out);

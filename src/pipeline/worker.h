@@ -55,10 +55,10 @@ extern bool worker_register(const CatalogPipeline *pipeline, int place, Backgrou
 /* What stands at a place of a pipeline. */
 extern ShmemWorkerKind worker_kind(int place);
 
-/* Body of a worker's main function: everything above, then run. Does not return. */
 /* Settings that no role or database default may change under a worker or a manager. */
 extern void worker_pin_settings(void);
 
+/* Body of a worker's main function: everything above, then run. Does not return. */
 extern _Noreturn void worker_main(ShmemWorkerKind kind, WorkerRun run);
 
 /*
