@@ -9,6 +9,7 @@ use warnings;
 use CdcBridge::Env qw(poll_until);
 use CdcBridge::Export;
 use CdcBridge::Postgres;
+use CdcBridge::Writers;
 use IO::Handle;
 use Test::More;
 use Time::HiRes qw(time);
@@ -52,20 +53,7 @@ sub one_transaction
 	return join(";\n", @sql) . ";\n";
 }
 
-sub start_writer
-{
-	my ($writer) = @_;
-	my $pid = fork() // die "fork: $!";
-	return $pid if $pid;
-	srand($seed + $writer);
-	$SIG{PIPE} = 'IGNORE';
-	for (my $seq = 1;; $seq++)
-	{
-		# deadlocks, and a server that is gone, undo the transaction
-		$postgres->try_psql(join('', map { one_transaction($writer, $seq) } 1 .. 5));
-		exit(0) if getppid() == 1;
-	}
-}
+my $writers = CdcBridge::Writers->new(postgres => $postgres, seed => $seed, batch => 5, sql => \&one_transaction);
 
 my %kill = (
 	worker => sub {
@@ -81,7 +69,7 @@ my @victims = sort keys %kill;
 my $columns = 0;
 for my $round (1 .. $rounds)
 {
-	my @writers = map { start_writer($round * 10 + $_) } 1 .. 2;
+	$writers->start(2, $round * 10);
 	poll_until(sub { return 0 }, rand(0.6));
 	if ($round % 4 == 0)
 	{
@@ -93,11 +81,9 @@ for my $round (1 .. $rounds)
 	my $note = $kill{$victim}->();
 	note("round $round: $victim $note");
 	poll_until(sub { return 0 }, rand(0.3));
-	kill('KILL', @writers);
-	waitpid($_, 0) for @writers;
+	$writers->kill_all;
 	poll_until(sub { return $postgres->accepts_connections }, 60) or die "PostgreSQL did not come back\n";
-	# a writer that was killed may have left its last statement to the server
-	$postgres->poll("select count(*) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()", '0');
+	$writers->end;
 	my $ok = eval { $export->wait_for_state('streaming')->wait_for_all; 1 };
 	ok($ok, "round $round: it comes back and catches up") or diag($@), last;
 	my @ok = map { $export->is_replayed('shop', @$_, "P12, P17, P20: round $round: $victim: $_->[0]") } [ 'item', 'id' ], [ 'event', 'id' ], [ 'wide', 'part,id' ];

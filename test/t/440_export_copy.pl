@@ -7,6 +7,7 @@ use warnings;
 use CdcBridge::Env qw(poll_until);
 use CdcBridge::Export;
 use CdcBridge::Postgres;
+use CdcBridge::Writers;
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -70,31 +71,17 @@ sub one_transaction
 	return join(";\n", 'begin', @sql, rand() < 0.9 ? 'commit' : 'rollback') . ";\n";
 }
 
-sub start_writer
-{
-	my ($writer) = @_;
-	my $pid = fork() // die "fork: $!";
-	return $pid if $pid;
-	srand($seed + $writer);
-	$SIG{PIPE} = 'IGNORE';
-	for (;;)
-	{
-		$postgres->try_psql(join('', map { one_transaction() } 1 .. 20));
-		exit(0) if getppid() == 1;
-	}
-}
+my $writers = CdcBridge::Writers->new(postgres => $postgres, seed => $seed, batch => 20, sql => \&one_transaction);
 
 my $root = CdcBridge::Export->new(postgres => $postgres, name => 'root_out', dir => $export->{dir}, tables => '{shop.part}',
 	options => '{"snapshot_chunk_rows": 20, "publish_via_partition_root": true}');
-my @writers = map { start_writer($_) } 1 .. 8;
+$writers->start(8);
 poll_until(sub { return 0 }, 0.5);
 $root->start;
 $export->start->wait_for_state('streaming', 100);
 $root->wait_for_state('streaming', 100);
 poll_until(sub { return 0 }, 1);
-kill('KILL', @writers);
-waitpid($_, 0) for @writers;
-$postgres->poll("select count(*) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()", '0');
+$writers->end;
 $export->wait_for_all;
 $root->wait_for_all;
 

@@ -9,6 +9,7 @@ use warnings;
 use CdcBridge::Env qw(poll_until);
 use CdcBridge::Export;
 use CdcBridge::Postgres;
+use CdcBridge::Writers;
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -43,19 +44,7 @@ sub one_transaction
 	return join(";\n", 'begin', (map { $write[ rand @write ] } 1 .. 1 + int(rand(4))), 'commit') . ";\n";
 }
 
-sub start_writer
-{
-	my ($writer) = @_;
-	my $pid = fork() // die "fork: $!";
-	return $pid if $pid;
-	srand($seed + $writer);
-	$SIG{PIPE} = 'IGNORE';
-	for (;;)
-	{
-		$postgres->try_psql(join('', map { one_transaction() } 1 .. 5));
-		exit(0) if getppid() == 1;
-	}
-}
+my $writers = CdcBridge::Writers->new(postgres => $postgres, seed => $seed, batch => 5, sql => \&one_transaction);
 
 my %kill = (
 	worker => sub { my $pid = $export->status('pid'); $postgres->kill9_process($pid) if $pid; },
@@ -68,7 +57,7 @@ $export->start;
 my $during = 0;
 for my $round (1 .. $rounds)
 {
-	my @writers = map { start_writer($round * 10 + $_) } 1 .. 2;
+	$writers->start(2, $round * 10);
 	$export->wait_for_status('pid', qr/\d/);
 	for (1 .. 2)
 	{
@@ -81,9 +70,7 @@ for my $round (1 .. $rounds)
 		$kill{$victim}->();
 		poll_until(sub { return $postgres->accepts_connections }, 60) or die "PostgreSQL did not come back\n";
 	}
-	kill('KILL', @writers);
-	waitpid($_, 0) for @writers;
-	$postgres->poll("select count(*) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()", '0');
+	$writers->end;
 	my $ok = eval { $export->wait_for_state('streaming')->wait_for_all; 1 };
 	ok($ok, "round $round: the copies come to their end") or diag($@), last;
 	my @ok = map { $export->is_replayed('shop', @$_, "round $round: $_->[0]") } [ 'item', 'id' ], [ 'pair', 'a,b' ];

@@ -8,6 +8,7 @@ use warnings;
 use CdcBridge::Env qw(poll_until);
 use CdcBridge::Export;
 use CdcBridge::Postgres;
+use CdcBridge::Writers;
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -70,28 +71,7 @@ sub one_transaction
 	return join(";\n", 'begin', (map { $write[ rand @write ] } 1 .. 1 + int(rand(3))), 'commit') . ";\n";
 }
 
-sub start_writer
-{
-	my ($writer) = @_;
-	my $pid = fork() // die "fork: $!";
-	return $pid if $pid;
-	srand($seed + $writer);
-	$SIG{PIPE} = 'IGNORE';
-	for (;;)
-	{
-		$postgres->try_psql(join('', map { one_transaction() } 1 .. 50));
-		exit(0) if getppid() == 1;
-	}
-}
-
-sub end_writers
-{
-	my (@writers) = @_;
-	kill('KILL', @writers);
-	waitpid($_, 0) for @writers;
-	$postgres->poll("select count(*) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()", '0');
-	return;
-}
+my $writers = CdcBridge::Writers->new(postgres => $postgres, seed => $seed, batch => 50, sql => \&one_transaction);
 
 # The rows that the files lead to: key -> n and v. Dies at a row that comes while it is there, and at a change of one that is not.
 my %key = (item => ['id'], pair => [ 'a', 'b' ], word => ['code'], long => ['id'], slow => ['id']);
@@ -161,9 +141,9 @@ sub is_all_there
 
 # ---- several processes, with writers beside them
 
-my @writers = map { start_writer($_) } 1 .. 3;
+$writers->start(3);
 $export->start->wait_for_state('streaming', 60);
-end_writers(@writers);
+$writers->end;
 $export->wait_for_all;
 cmp_ok($export->status('parallel_chunks'), '>=', 3, 'several processes have read chunks: ' . $export->status('parallel_chunks') . ' of '
 	. $postgres->psql('select sum(chunks) from pg_stat_cdc_export_table'));
@@ -199,13 +179,13 @@ $gone = $postgres->poll("select count(*) from pg_stat_activity where pid = $pid"
 $took = time() - $start;
 ok($gone && $took < 5, sprintf('the export worker was ended in the middle of a chunk, in %.1f s', $took));
 $export->wait_for_state('streaming', 60)->wait_for_all;
-@writers = map { start_writer(10 + $_) } 1 .. 2;
+$writers->start(2, 10);
 my $killed = poll_until(sub { return kill('KILL', copy_again()) }, 20);
 ok($killed, 'a worker is killed');
 $postgres->poll('select 1', '1');
 like($postgres->log_text, qr/parallel worker.*was terminated by signal 9/, '... which is a crash of the server');
 $export->wait_for_state('streaming', 60);
-end_writers(@writers);
+$writers->end;
 $export->wait_for_all;
 is_all_there('stopped, ended and killed');
 
