@@ -38,6 +38,8 @@ type_name(const UtilOption *option)
 			return "enum";
 		case UTIL_OPTION_OBJECT:
 			return "object";
+		case UTIL_OPTION_ARRAY:
+			return "array";
 	}
 	return NULL;
 }

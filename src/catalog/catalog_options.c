@@ -96,12 +96,14 @@ takes_null(const UtilOption *option)
 	return false;
 }
 
-/* The value of an option as text: a scalar, or an object where the option is one; NULL for everything else. */
+/* The value of an option as text: a scalar, or an object or array where the option is one; NULL for everything else. */
 static char *
 value_to_text(const UtilOption *option, const JsonbValue *value)
 {
-	if (option != NULL && option->type == UTIL_OPTION_OBJECT)
-		return value->type == jbvBinary && JsonContainerIsObject(value->val.binary.data)
+	if (option != NULL && (option->type == UTIL_OPTION_OBJECT || option->type == UTIL_OPTION_ARRAY))
+		return value->type == jbvBinary &&
+			(option->type == UTIL_OPTION_OBJECT ? JsonContainerIsObject(value->val.binary.data)
+			 : JsonContainerIsArray(value->val.binary.data))
 			? JsonbToCString(NULL, value->val.binary.data, value->val.binary.len) : NULL;
 	switch (value->type)
 	{

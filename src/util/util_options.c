@@ -158,6 +158,9 @@ allowed_text(const UtilOption *option)
 		case UTIL_OPTION_OBJECT:
 			appendStringInfoString(&buf, "The value must be a JSON object.");
 			break;
+		case UTIL_OPTION_ARRAY:
+			appendStringInfoString(&buf, "The value must be a JSON array.");
+			break;
 	}
 	return buf.data;
 }
@@ -196,6 +199,8 @@ value_is_valid(const UtilOption *option, const char *value)
 			return true;
 		case UTIL_OPTION_OBJECT:
 			return value[0] == '{';
+		case UTIL_OPTION_ARRAY:
+			return value[0] == '[';
 	}
 	return false;
 }
@@ -241,7 +246,8 @@ find_for_reading(const UtilOptionTable *table, const char *name, UtilOptionType 
 	if (option == NULL)
 		elog(ERROR, "no option \"%s\" for %s", name, owner_text(table));
 	if (option->type != type &&
-		!(type == UTIL_OPTION_TEXT && (option->type == UTIL_OPTION_ENUM || option->type == UTIL_OPTION_OBJECT)))
+		!(type == UTIL_OPTION_TEXT &&
+		  (option->type == UTIL_OPTION_ENUM || option->type == UTIL_OPTION_OBJECT || option->type == UTIL_OPTION_ARRAY)))
 		elog(ERROR, "option \"%s\" for %s is read as another type", name, owner_text(table));
 	if (*value == NULL)
 		*value = option->default_text;

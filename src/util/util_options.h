@@ -21,7 +21,8 @@ typedef enum UtilOptionType
 	UTIL_OPTION_INT,			/* min and max are inclusive */
 	UTIL_OPTION_TEXT,
 	UTIL_OPTION_ENUM,			/* one of "values" */
-	UTIL_OPTION_OBJECT			/* text of a JSON object; who reads it checks its members */
+	UTIL_OPTION_OBJECT,			/* text of a JSON object; who reads it checks its members */
+	UTIL_OPTION_ARRAY			/* the same of a JSON array */
 } UtilOptionType;
 
 typedef struct UtilOption
