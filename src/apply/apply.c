@@ -86,6 +86,7 @@ apply_create(const CatalogPipeline *pipeline, CatalogPositionLog *log,
 	apply->max_ms = int_option(pipeline, "batch_max_ms");
 	apply->collapse = strcmp(word_option(pipeline, "collapse"), "auto") == 0;
 	apply->keep_dead_letters = strcmp(word_option(pipeline, "on_error"), "dead_letter") == 0;
+	apply->stop_pipeline = strcmp(word_option(pipeline, "on_error"), "stop") == 0;
 	schema_options_read(pipeline, &apply->types);
 	apply->streamed = catalog_position_log_current(log)->position;
 	apply->flushed_at = GetCurrentTimestamp();
@@ -266,6 +267,25 @@ apply_what_target_holds(const ApplyTable *table)
 }
 
 /*
+ * Option on_error is "stop": no table stops alone. Nothing of the source transaction is applied, and none of our
+ * transactions is open; the worker ends, and the next one meets the same again, unless it was mended.
+ */
+static _Noreturn void
+stop_pipeline(Apply *apply, const ApplyStop *stop, const CdcPosition *at)
+{
+	const UtilErrorInfo *error = stop->error;
+
+	apply->failed_at = *at;
+	error_context_stack = NULL; /* the stop's own context says more */
+	ereport(ERROR,
+			(errcode(error->sqlstate),
+			 errmsg("source table \"%s.%s\" cannot be followed: %s", stop->table->schema, stop->table->name, error->message),
+			 error->detail ? errdetail("%s", error->detail) : 0,
+			 errhint("Mend the cause, then let the pipeline go on before this change with cdc_start_pipeline(); its option \"on_error\" is \"stop\"."),
+			 error->context ? errcontext("%s", error->context) : 0));
+}
+
+/*
  * Record stops in a transaction of their own. A table that is stopped already
  * keeps its first error; when this stop comes earlier in the stream than that
  * one, it counts from here on as long as this process lives (and is found again
@@ -277,6 +297,9 @@ record_stops(Apply *apply, List *stops, const CdcPosition *at, bool reload)
 	ListCell   *lc;
 	char		position[CDC_POSITION_TEXT_MAX];
 	ErrorContextCallback *frames = error_context_stack;
+
+	if (apply->stop_pipeline && stops != NIL)
+		stop_pipeline(apply, linitial(stops), at);
 
 	heap_transaction_begin();
 	MemoryContextSwitchTo(apply->change_cxt);
@@ -999,6 +1022,8 @@ apply_stats(const Apply *apply)
 const CdcPosition *
 apply_open_transaction(const Apply *apply)
 {
+	if (cdc_position_is_known(&apply->failed_at))
+		return &apply->failed_at;
 	/* a batch holds changes of several transactions */
 	return !apply->writing && (apply->in_txn || apply->in_statement) ? &apply->txn_start : NULL;
 }

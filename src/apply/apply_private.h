@@ -85,6 +85,7 @@ struct Apply
 	int			max_ms;
 	bool		collapse;
 	bool		keep_dead_letters;	/* a change that cannot be applied is kept; else it stops its table */
+	bool		stop_pipeline;	/* what would stop a table ends the worker instead */
 	SchemaTypeOptions types;
 
 	/* tables */
@@ -126,6 +127,7 @@ struct Apply
 	ApplyHold  *hold;
 	bool		writing;		/* batches are being written */
 	bool		in_statement;	/* no transaction, but a statement by itself */
+	CdcPosition failed_at;		/* source transaction that the pipeline stops before; unknown: none */
 	uint64		txn_no;
 	CdcPosition txn_start;
 	CdcGtid		txn_gtid;

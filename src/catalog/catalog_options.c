@@ -18,7 +18,7 @@
 
 static const char *const collapse_values[] = {"auto", "off", NULL};
 static const char *const cascades_values[] = {"synthesise", "refuse", "target", NULL};
-static const char *const on_error_values[] = {"stop_table", "dead_letter", NULL};
+static const char *const on_error_values[] = {"stop_table", "dead_letter", "stop", NULL};
 static const char *const on_position_lost_values[] = {"fail", "resync", NULL};
 static const char *const zero_date_values[] = {"error", "null", "epoch", "infinity", NULL};
 static const char *const nul_bytes_values[] = {"error", "strip", "replace", NULL};
@@ -48,7 +48,7 @@ static const UtilOption option_list[] = {
 	{.name = "nul_bytes",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = nul_bytes_values,
 	.description = "NUL characters in text and in JSON for jsonb: stop the table, leave them out, or put U+FFFD for them"},
 	{.name = "on_error",.type = UTIL_OPTION_ENUM,.default_text = "stop_table",.values = on_error_values,
-	.description = "a change that cannot be applied: stop its table, or keep it in cdc_dead_letters and go on"},
+	.description = "a change that cannot be applied: stop its table, keep it in cdc_dead_letters and go on, or stop the pipeline before it"},
 	{.name = "on_existing",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = on_existing_values,
 	.description = "a target that has rows when the pipeline first runs: stop the table, keep the rows, or begin with an empty or a new table"},
 	{.name = "on_position_lost",.type = UTIL_OPTION_ENUM,.default_text = "fail",.values = on_position_lost_values,

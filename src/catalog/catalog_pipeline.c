@@ -421,6 +421,12 @@ catalog_pipeline_set_state(int32 pipeline_id, CatalogPipelineState state,
 		catalog_get_bool(tuple, RelationGetDescr(scan.rel), Anum_pipeline_state_enabled) &&
 		catalog_get_oid(tuple, RelationGetDescr(scan.rel), Anum_pipeline_state_database) == MyDatabaseId)
 	{
+		/* another of its workers has failed, and this one does not know yet */
+		bool		stays_failed = (state == CATALOG_PIPELINE_STREAMING || state == CATALOG_PIPELINE_SNAPSHOT) &&
+			catalog_get_word(tuple, RelationGetDescr(scan.rel), Anum_pipeline_state_state, state_names, lengthof(state_names)) == CATALOG_PIPELINE_FAILED;
+
+		if (stays_failed)
+			state = CATALOG_PIPELINE_FAILED;
 		if (state == CATALOG_PIPELINE_STREAMING &&
 			catalog_get_int32(tuple, RelationGetDescr(scan.rel), Anum_pipeline_state_tables_asked) !=
 			catalog_get_int32(tuple, RelationGetDescr(scan.rel), Anum_pipeline_state_tables_done))

@@ -362,8 +362,8 @@ look_after_pipeline(const CatalogPipeline *pipeline, List *verify_wanted, Timest
 
 			if (!should_run)
 			{
-				/* the ingest worker of a failed pipeline is about to end by itself */
-				if (place->pid != 0 && (!pipeline->enabled || i != SHMEM_INGEST))
+				/* a failed pipeline's ingest worker ends by itself, unless it was a snapshot worker that failed */
+				if (place->pid != 0)
 				{
 					shmem_ask_to_leave(place->pid, place->latch, &place->leave_at);
 					*nap = Min(*nap, LEAVE_NAP_MS);

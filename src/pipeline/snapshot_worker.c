@@ -138,6 +138,12 @@ release(void *arg)
 	worker_release_hold(((SnapshotWork *) arg)->worker);
 }
 
+static void
+fail(void *arg)
+{
+	((SnapshotWork *) arg)->worker->fails_pipeline = true;
+}
+
 static int
 option_int(const Worker *worker, const char *name)
 {
@@ -159,7 +165,7 @@ static void
 snapshot_run(Worker *worker)
 {
 	SnapshotWork snapshot = {.worker = worker,.rate = option_int(worker, "max_rows_per_second")};
-	SnapshotHooks hooks = {.arg = &snapshot,.publish = publish_table,.throttle = throttle,
+	SnapshotHooks hooks = {.arg = &snapshot,.publish = publish_table,.throttle = throttle,.fail = fail,
 	.hold = hold,.still_held = still_held,.release = release};
 	uint64		max_rows = option_int(worker, "snapshot_chunk_rows");
 	CatalogPosition *position = worker_position(worker);

@@ -438,7 +438,7 @@ report_failure(Worker *w, const ErrorData *edata)
 
 	if (lacks_room(w, info->sqlstate))
 		return;
-	worker_write_failure(w->pipeline_id, w->kind,
+	worker_write_failure(w->pipeline_id, w->fails_pipeline && error_class == UTIL_ERROR_DATA ? SHMEM_INGEST : w->kind,
 						 error_class == UTIL_ERROR_TRANSIENT || error_class == UTIL_ERROR_CONFIGURATION,
 						 info, transaction != NULL ? transaction : &w->slot->durable, transaction);
 }

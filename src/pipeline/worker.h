@@ -39,6 +39,8 @@ typedef struct Worker
 	ForeignServer *server;		/* the source, or the sink */
 	MysqlEndpoint *endpoint;	/* of the source; NULL in an export worker */
 
+	bool		fails_pipeline; /* an error that stays is the pipeline's, although the stream could go on */
+
 	/* where the source transaction starts that is being worked on, or NULL; asked when an error ends the worker */
 	const CdcPosition *(*transaction) (void *arg);
 	void	   *transaction_arg;

@@ -83,6 +83,7 @@ typedef struct SnapshotHooks
 	void	   *arg;
 	void		(*publish) (void *arg, int32 table_id, int64 values_replaced);	/* values that a policy changed */
 	void		(*throttle) (void *arg, int64 rows);	/* waits until so many rows may be written */
+	void		(*fail) (void *arg);	/* the error that is thrown next is the whole pipeline's */
 
 	/*
 	 * Have the ingest worker hold still between two source transactions, everything

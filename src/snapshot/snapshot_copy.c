@@ -81,6 +81,8 @@ snapshot_create(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint, 
 	copy->identity = pstrdup(identity);
 	copy->max_rows = max_rows;
 	copy->hooks = *hooks;
+	copy->stop_pipeline = strcmp(util_option_text(&catalog_pipeline_options, "on_error",
+												  catalog_pipeline_option(pipeline, "on_error")), "stop") == 0;
 	schema_options_read(pipeline, &copy->types);
 	cdc_arena_init(&copy->arena,
 				   util_context_allocator(AllocSetContextCreate(cxt, "cdc snapshot values",
@@ -399,6 +401,19 @@ give_up(SnapshotCopy *copy)
 	copy->queue = NIL;
 }
 
+/* Option on_error is "stop": the chunk stays open in the ledger, and is written when the pipeline goes on. */
+static _Noreturn void
+stop_pipeline(SnapshotCopy *copy, const CopyTable *table, const UtilErrorInfo *info)
+{
+	copy->hooks.fail(copy->hooks.arg);
+	ereport(ERROR,
+			(errcode(info->sqlstate),
+			 errmsg("source table \"%s.%s\" cannot be copied: %s", table->source_schema, table->source_table, info->message),
+			 info->detail ? errdetail("%s", info->detail) : 0,
+			 errhint("Mend the cause, then let the pipeline go on with cdc_start_pipeline(); its option \"on_error\" is \"stop\"."),
+			 info->context ? errcontext("%s", info->context) : 0));
+}
+
 /* Stop a table for an error that is its own, in a transaction of its own; the first worker to do so says it. */
 static void
 stop_table(SnapshotCopy *copy, const CopyTable *table, ErrorData *edata)
@@ -406,6 +421,8 @@ stop_table(SnapshotCopy *copy, const CopyTable *table, ErrorData *edata)
 	UtilErrorInfo *info = util_error_info(edata);
 	bool		is_first = false;
 
+	if (copy->stop_pipeline)
+		stop_pipeline(copy, table, info);
 	if (info->hint == NULL)
 		info->hint = "Mend the cause, then use cdc_resync_table() to copy the table anew.";
 

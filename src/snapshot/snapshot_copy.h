@@ -77,6 +77,7 @@ struct SnapshotCopy
 	const MysqlEndpoint *endpoint;
 	char	   *identity;
 	uint64		max_rows;		/* of a chunk */
+	bool		stop_pipeline;	/* option on_error: a table's error is the pipeline's */
 	SchemaTypeOptions types;
 	SnapshotHooks hooks;
 	MysqlSession *session;
