@@ -37,7 +37,7 @@
 PG_FUNCTION_INFO_V1(cdc_alter_pipeline);
 
 /* Options that only tables to be made look at. */
-static const char *const later_options[] = {"column_types", "tinyint1_as_boolean", "secondary_indexes"};
+static const char *const later_options[] = {"column_types", "tinyint1_as_boolean", "secondary_indexes", "routes"};
 
 /* Names of the members that are JSON's null, List of char *. */
 static List *
@@ -97,6 +97,13 @@ merge_options(const CatalogPipeline *pipeline, Datum changes)
 	return JB_ROOT_COUNT(DatumGetJsonbP(set)) == 0 ? (Datum) 0 : set;
 }
 
+static bool
+has_member(Datum options, const char *name)
+{
+	return options != (Datum) 0 &&
+		getKeyJsonValueFromContainer(&DatumGetJsonbP(options)->root, name, (int) strlen(name), NULL) != NULL;
+}
+
 /* Say what a change does not do to tables that are there. */
 static void
 notice_later_only(const CatalogPipeline *pipeline, const char *target_schema, Datum options)
@@ -110,11 +117,11 @@ notice_later_only(const CatalogPipeline *pipeline, const char *target_schema, Da
 				(errmsg("target_schema of pipeline \"%s\" counts for tables that are made later", pipeline->name),
 				 errdetail_plural("The %d table that it has stays where it is.",
 								  "The %d tables that it has stay where they are.", tables, tables)));
-	for (int i = 0; options != (Datum) 0 && i < (int) lengthof(later_options); i++)
+	for (int i = 0; i < (int) lengthof(later_options); i++)
 	{
 		const char *name = later_options[i];
 
-		if (getKeyJsonValueFromContainer(&DatumGetJsonbP(options)->root, name, (int) strlen(name), NULL) != NULL)
+		if (has_member(options, name))
 			ereport(NOTICE,
 					(errmsg("option \"%s\" of pipeline \"%s\" counts for tables that are made later", name, pipeline->name),
 					 errdetail_plural("The %d table that it has stays as it is.",
@@ -216,12 +223,11 @@ cdc_alter_pipeline(PG_FUNCTION_ARGS)
 	if (target_schema != NULL)
 		api_check_incoming(pipeline, "Argument \"target_schema\"");
 	if (target_schema != NULL)
-	{
 		pipeline->target_schema = target_schema;
-		api_check_targets(pipeline);
-	}
 	if (options != (Datum) 0)
 		pipeline->options = merge_options(pipeline, options);
+	if (target_schema != NULL || (pipeline->sink == NULL && has_member(options, "routes")))
+		api_check_targets(pipeline);
 
 	catalog_pipeline_update(pipeline);
 	notice_later_only(pipeline, target_schema, options);

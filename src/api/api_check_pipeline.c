@@ -38,6 +38,7 @@
 #include "pipeline/shmem.h"
 #include "schema/table.h"
 #include "source/source_choose.h"
+#include "transform/transform_route.h"
 #include "util/util_pattern.h"
 
 PG_FUNCTION_INFO_V1(cdc_check_pipeline);
@@ -207,8 +208,104 @@ check_position(void *arg)
 	return source_choose_check(mysql_endpoint_load(c->serverid, c->pipeline->owner), c->pipeline, position);
 }
 
-/* Names of new tables that are told one by one. */
+/* Names of new tables, and places of tables, that are told one by one. */
+#define PLACES_TOLD 100
 #define NEW_TABLES_TOLD 10
+
+/* One table of the source and where it goes. */
+typedef struct CheckPlace
+{
+	char	   *source;			/* "schema.table" */
+	char	   *target;
+} CheckPlace;
+
+static int
+compare_places(const ListCell *a, const ListCell *b)
+{
+	const CheckPlace *pa = lfirst(a);
+	const CheckPlace *pb = lfirst(b);
+	int			order = strcmp(pa->target, pb->target);
+
+	return order != 0 ? order : strcmp(pa->source, pb->source);
+}
+
+/* Where tables go that the source has; those that the pipeline has are where they are. *lines gets one for each that can go nowhere. */
+static List *
+read_places(const CheckPipeline *c, List **lines)
+{
+	TransformRoutes *routes = transform_routes_read(c->pipeline);
+	MysqlSession *session = mysql_session_open(mysql_endpoint_load(c->serverid, c->pipeline->owner));
+	List	   *places = NIL;
+	ListCell   *lc;
+
+	foreach(lc, c->tables)
+	{
+		const CatalogTable *table = lfirst(lc);
+		CheckPlace *place = palloc(sizeof(CheckPlace));
+
+		place->source = psprintf("%s.%s", table->source_schema, table->source_table);
+		place->target = psprintf("%s.%s", table->target_schema, table->target_table);
+		places = lappend(places, place);
+	}
+	foreach(lc, mysql_server_list_tables(session, c->pipeline->tables))
+	{
+		const CdcTableDef *table = lfirst(lc);
+		CheckPlace *place = palloc(sizeof(CheckPlace));
+		char	   *schema = pg_any_to_server(table->schema, (int) strlen(table->schema), PG_UTF8);
+		char	   *name = pg_any_to_server(table->name, (int) strlen(table->name), PG_UTF8);
+		char	   *target_schema;
+		char	   *target_table;
+		bool		has_place = transform_route_target(routes, schema, name, &target_schema, &target_table, NULL);
+
+		if (is_mirrored(c, table->schema, table->name))
+			continue;
+		place->source = psprintf("%s.%s", schema, name);
+		place->target = psprintf("%s.%s", target_schema, target_table);
+		if (has_place)
+			places = lappend(places, place);
+		else
+			*lines = lappend(*lines, make_line(psprintf("table %s", place->source), "error",
+											   psprintf("It cannot go to \"%s\": the name is empty, or the schema belongs to the system.",
+														place->target),
+											   "Set the option \"routes\" with cdc_alter_pipeline()."));
+	}
+	mysql_session_close(session);
+	list_sort(places, compare_places);
+	return places;
+}
+
+/* A step: where tables go, and which of them would go to the same place. Only told of a pipeline with routes. */
+static List *
+check_routes(void *arg)
+{
+	CheckPipeline *c = arg;
+	List	   *lines = NIL;
+	List	   *places = read_places(c, &lines);
+	const CheckPlace *before = NULL;
+	StringInfoData names;
+	ListCell   *lc;
+
+	initStringInfo(&names);
+	foreach(lc, places)
+	{
+		const CheckPlace *place = lfirst(lc);
+
+		if (before != NULL && strcmp(before->target, place->target) == 0)
+			lines = lappend(lines, make_line("routes", "error",
+											 psprintf("Source tables \"%s\" and \"%s\" both go to \"%s\"; the one that comes later stops.",
+													  before->source, place->source, place->target),
+											 "Leave one of them out with cdc_remove_table(), or give it another target with the option \"routes\"."));
+		before = place;
+		if (foreach_current_index(lc) < PLACES_TOLD)
+			appendStringInfo(&names, "%s%s -> %s", names.len > 0 ? ", " : "", place->source, place->target);
+	}
+	if (catalog_pipeline_option(c->pipeline, "routes") != NULL && places != NIL)
+		lines = lappend(lines, make_line("routes", "ok",
+										 psprintf("Where tables go: %s%s.", names.data,
+												  list_length(places) > PLACES_TOLD
+												  ? psprintf(", and %d more", list_length(places) - PLACES_TOLD) : ""), NULL));
+	return lines;
+}
 
 /* A step: does the source have tables that fit the patterns and are not mirrored? They do not join by themselves. */
 static List *
@@ -259,14 +356,18 @@ check_source(CheckPipeline *c)
 		.want = want_table,
 		.want_arg = c,
 	};
+	List	   *lines;
 
 	put_lines(c, api_check_try("server", check_server, c));
 	if (!OidIsValid(c->serverid))
 		return;
 	ask.serverid = c->serverid;
-	put_lines(c, api_check_try("connection", api_check_ask_source, &ask));
+	lines = api_check_try("connection", api_check_ask_source, &ask);
+	put_lines(c, lines);
 	put_lines(c, api_check_try("position", check_position, c));
 	put_lines(c, api_check_try("new tables", check_new_tables, c));
+	if (lines == NIL || strcmp(((CdcCheckLine *) linitial(lines))->status, "error") != 0)
+		put_lines(c, api_check_try("routes", check_routes, c));
 }
 
 /* ---- tables ---- */

@@ -43,6 +43,7 @@
 #include "pipeline/shmem.h"
 #include "schema/type_map.h"
 #include "snapshot/snapshot.h"
+#include "transform/transform_route.h"
 #include "util/util_fingerprint.h"
 #include "util/util_pattern.h"
 
@@ -266,27 +267,33 @@ check_target(const CatalogPipeline *def, const char *schema)
 void
 api_check_pattern_target(const CatalogPipeline *pipeline, const char *pattern)
 {
+	TransformRoutes *routes = transform_routes_read(pipeline);
 	char	   *schema;
 	char	   *table;
+	char	   *target_table;
 
-	util_pattern_names(pattern, &schema, &table);
-	if (pipeline->target_schema != NULL)
+	if (pipeline->target_schema != NULL && !transform_has_routes(routes))
+	{
 		check_target(pipeline, pipeline->target_schema);
-	else if (schema != NULL)
-		check_target(pipeline, schema);
+		return;
+	}
+	util_pattern_names(pattern, &schema, &table);
+	/* with routes only whole names tell where they go; without, all tables of a schema go to the same */
+	if (schema == NULL || (table == NULL && transform_has_routes(routes)))
+		return;
+	(void) transform_route_target(routes, schema, table != NULL ? table : "", &schema, &target_table, NULL);
+	check_target(pipeline, schema);
 }
 
 /* Where the tables will go, as far as that is known before anybody has asked the source. */
 void
 api_check_targets(const CatalogPipeline *def)
 {
+	TransformRoutes *routes = transform_routes_read(def);
 	ListCell   *lc;
 
-	if (def->target_schema != NULL)
-	{
-		check_target(def, def->target_schema);
-		return;
-	}
+	foreach(lc, transform_route_schemas(routes))
+		check_target(def, lfirst(lc));
 	foreach(lc, def->tables)
 	{
 		const char *pattern = lfirst(lc);
@@ -309,7 +316,10 @@ api_check_options(const CatalogPipeline *pipeline)
 	if (pipeline->sink != NULL)
 		decode_options_check(export_plugin_options(pipeline));
 	else
+	{
 		schema_overrides_check(catalog_pipeline_option(pipeline, "column_types"));
+		(void) transform_routes_read(pipeline);
+	}
 }
 
 /* Values come in UTF-8 and are not converted. */

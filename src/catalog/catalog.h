@@ -237,6 +237,9 @@ extern bool catalog_table_set_stopped(int32 pipeline_id, int32 table_id, const C
 /* Put another definition in the place of a table's; no-op when it has no state. */
 extern void catalog_table_set_definition(int32 pipeline_id, int32 table_id, Datum definition);
 
+/* The table has the names that stand in *table, at the source and here. No-op for one that has left. */
+extern void catalog_table_set_names(const CatalogTable *table);
+
 /* A table leaves its pipeline; what belonged to it goes with catalog_table_forget, by the ingest worker. Call catalog_pipeline_ask_tables before. */
 extern void catalog_table_leave(int32 pipeline_id, int32 table_id);
 extern void catalog_table_forget(int32 pipeline_id, int32 table_id);

@@ -53,6 +53,8 @@ static const UtilOption option_list[] = {
 	.description = "a target that has rows when the pipeline first runs: stop the table, keep the rows, or begin with an empty or a new table"},
 	{.name = "on_position_lost",.type = UTIL_OPTION_ENUM,.default_text = "fail",.values = on_position_lost_values,
 	.description = "the source no longer has what is not applied, or another server lacks what is: fail, or copy all tables anew beside their rows"},
+	{.name = "routes",.type = UTIL_OPTION_ARRAY,
+	.description = "which schema and table a source table goes to: objects with a pattern, or a regular expression, and the names; the first that fits decides"},
 	{.name = "secondary_indexes",.type = UTIL_OPTION_ENUM,.default_text = "after_snapshot",.values = secondary_indexes_values,
 	.description = "unique and secondary indexes of tables that the pipeline makes: built when a table streams, or none"},
 	{.name = "snapshot",.type = UTIL_OPTION_ENUM,.default_text = "initial",.values = snapshot_values,

@@ -264,6 +264,32 @@ note_complete(int32 pipeline_id, int32 table_id, bool complete)
 	catalog_scan_end(&scan);
 }
 
+void
+catalog_table_set_names(const CatalogTable *table)
+{
+	static const int attnums[] = {Anum_pipeline_table_source_schema, Anum_pipeline_table_source_table,
+	Anum_pipeline_table_target_schema, Anum_pipeline_table_target_table};
+	int32		keys[] = {table->pipeline_id, table->table_id};
+	Datum		values[Natts_pipeline_table] = {0};
+	bool		nulls[Natts_pipeline_table] = {0};
+	bool		replaces[Natts_pipeline_table] = {0};
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	catalog_lock_state(table->pipeline_id);
+	catalog_set_text(values, nulls, Anum_pipeline_table_source_schema, table->source_schema);
+	catalog_set_text(values, nulls, Anum_pipeline_table_source_table, table->source_table);
+	catalog_set_text(values, nulls, Anum_pipeline_table_target_schema, table->target_schema);
+	catalog_set_text(values, nulls, Anum_pipeline_table_target_table, table->target_table);
+	for (int i = 0; i < (int) lengthof(attnums); i++)
+		replaces[attnums[i] - 1] = true;
+	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE_TABLE, RowExclusiveLock, 2, keys);
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple))
+		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
+	catalog_scan_end(&scan);
+}
+
 /* Write the state of a table. One that begins with a snapshot has begun it now. */
 void
 catalog_table_insert_state(const CatalogTable *table, const UtilErrorInfo *error)

@@ -35,9 +35,7 @@
 #include "access/htup_details.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
-#include "common/hashfn.h"
 #include "lib/stringinfo.h"
-#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -45,6 +43,7 @@
 #include "binlog/charset.h"
 #include "schema/schema_private.h"
 #include "schema/table.h"
+#include "util/util_name.h"
 
 /*
  * Bytes of values that a row of a b-tree takes in any case: 2704 less the row's
@@ -324,15 +323,10 @@ char *
 schema_index_name(const char *table, const char *index, int attempt)
 {
 	char *full = psprintf("%s_%s", table, index);
-	char *seed;
-	int length;
 
-	if (attempt == 0 && strlen(full) < NAMEDATALEN)
+	if (attempt == 0 && !util_name_is_long(full))
 		return full;
-	seed = psprintf("%s/%s/%d", table, index, attempt);
-	length = pg_mbcliplen(full, (int) strlen(full), NAMEDATALEN - 1 - 9);
-	return psprintf("%.*s_%08x", length, full,
-	                DatumGetUInt32(hash_any((unsigned char *) seed, (int) strlen(seed))));
+	return util_name_with_hash(full, psprintf("%s/%s/%d", table, index, attempt));
 }
 
 /* Are the columns of a relation's index those that are wanted, in the same order and direction? */

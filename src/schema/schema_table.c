@@ -124,9 +124,6 @@ check_names(const CdcTableDef *def, StringInfo reasons)
 			add_reason(reasons, "Column \"%s\" has the name of a system column of PostgreSQL.",
 			           name);
 	}
-	if (strlen(schema_server_string(def->name)) >= NAMEDATALEN)
-		add_reason(reasons, "The name of table \"%s\" has more than %d bytes.",
-		           schema_server_string(def->name), NAMEDATALEN - 1);
 	if (def->ncolumns > MaxHeapAttributeNumber)
 		add_reason(reasons, "The table has %u columns; PostgreSQL allows %d.", def->ncolumns,
 		           MaxHeapAttributeNumber);

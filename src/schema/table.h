@@ -27,7 +27,7 @@ extern bool schema_def_has_unlogged(Datum value); /* has it foreign keys that do
 /*
  * Why a table cannot be mirrored: no usable key (prefix key parts, a key column
  * of a type that cannot be one; none, and an engine without transactions), a column without a PostgreSQL type,
- * names that do not fit into 63 bytes. Returns false and fills *sqlstate,
+ * names of columns that do not fit into 63 bytes. Returns false and fills *sqlstate,
  * *detail and *hint (palloc'd); all bad columns at once.
  */
 extern bool schema_def_is_supported(const CdcTableDef *def, const SchemaTypeOptions *options,

@@ -296,7 +296,10 @@ write_candidate(const SnapshotPrepare *p, SnapshotCandidate *c, const CatalogPos
 	memset(&table->high_mark, 0, sizeof(table->high_mark));
 	memset(&table->stop_position, 0, sizeof(table->stop_position));
 	if (c->is_known)
+	{
 		catalog_table_begin_anew(table, c->error);
+		catalog_table_set_names(table);
+	}
 	else
 		catalog_table_insert(table, c->error);
 
@@ -400,6 +403,9 @@ write_down(SnapshotPrepare *p, List *known, List *left, const CatalogPosition *d
 				others = foreach_delete_current(others, lc2);
 		}
 		c->is_first = !c->is_known || is_first_time(&c->table);
+		/* one that never came to its target goes where the options say now */
+		if (c->is_known && !OidIsValid(c->table.target))
+			snapshot_find_place(p, c);
 		c->table.state = c->is_first ? snapshot_start_state(&p->start) : CATALOG_TABLE_SNAPSHOT;
 		find_target(p, c, others);
 		if (!c->is_known)
@@ -452,6 +458,7 @@ snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, const CatalogPos
 		known = without_unwanted(pipeline, known, &left);
 		schema_options_read(pipeline, &p.options);
 		p.start = snapshot_start_read(pipeline);
+		p.routes = transform_routes_read(pipeline);
 		ask_source(&p, endpoint, durable, known);
 		write_down(&p, known, left, durable, asked);
 		*put_off = false;

@@ -138,6 +138,22 @@ is_in_list(List *tables, const char *schema, const char *name)
 }
 
 void
+snapshot_find_place(const SnapshotPrepare *p, SnapshotCandidate *c)
+{
+	CatalogTable *table = &c->table;
+	bool		is_cut;
+
+	c->has_no_place = !transform_route_target(p->routes, table->source_schema, table->source_table,
+											  &table->target_schema, &table->target_table, &is_cut);
+	if (is_cut)
+		ereport(LOG,
+				(errmsg("target of source table \"%s.%s\" of pipeline \"%s\" is called \"%s.%s\"",
+						table->source_schema, table->source_table, p->pipeline->name,
+						table->target_schema, table->target_table),
+				 errdetail("Names of more than %d bytes are cut, and end with a hash of the whole.", NAMEDATALEN - 1)));
+}
+
+void
 snapshot_read_tables(SnapshotPrepare *p, MysqlSession *session, List *known)
 {
 	List	   *names = mysql_server_list_tables(session, p->pipeline->tables);
@@ -158,8 +174,7 @@ snapshot_read_tables(SnapshotPrepare *p, MysqlSession *session, List *known)
 		c->table.pipeline_id = p->pipeline->id;
 		c->table.source_schema = server_text(name->schema);
 		c->table.source_table = server_text(name->name);
-		c->table.target_schema = pstrdup(p->pipeline->target_schema ? p->pipeline->target_schema : c->table.source_schema);
-		c->table.target_table = c->table.source_table;
+		snapshot_find_place(p, c);
 		c->table.state = snapshot_start_state(&p->start);
 		c->table.generation = 1;
 		if (c->def != NULL)
@@ -362,12 +377,13 @@ snapshot_refuse_early(const SnapshotPrepare *p, const SnapshotCandidate *c, List
 								   c->table.source_schema, c->table.source_table),
 						  detail, hint);
 
-	if (strlen(c->table.target_schema) >= NAMEDATALEN || strlen(c->table.target_table) >= NAMEDATALEN)
-		return snapshot_make_error(ERRCODE_NAME_TOO_LONG,
-						  psprintf("name of target table \"%s.%s\" is too long",
+	if (c->has_no_place)
+		return snapshot_make_error(ERRCODE_INVALID_NAME,
+						  psprintf("source table \"%s.%s\" cannot go to \"%s.%s\"",
+								   c->table.source_schema, c->table.source_table,
 								   c->table.target_schema, c->table.target_table),
-						  psprintf("PostgreSQL allows %d bytes for each name.", NAMEDATALEN - 1),
-						  NULL);
+						  pstrdup("The name is empty, or the schema belongs to the system."),
+						  pstrdup("Set the option \"routes\" with cdc_alter_pipeline(), then use cdc_resync_table()."));
 
 	foreach(lc, taken)
 	{
@@ -379,10 +395,13 @@ snapshot_refuse_early(const SnapshotPrepare *p, const SnapshotCandidate *c, List
 							  psprintf("target table \"%s.%s\" belongs to another source table",
 									   c->table.target_schema, c->table.target_table),
 							  other->pipeline_id == c->table.pipeline_id
-							  ? psprintf("Source table \"%s.%s\" of this pipeline goes there.",
-										 other->source_schema, other->source_table)
-							  : pstrdup("A table of another pipeline goes there."),
-							  pstrdup("Leave one of them out, or make a pipeline with another target schema for it."));
+							  ? psprintf("Source table \"%s.%s\" of this pipeline goes there, and \"%s.%s\" would.",
+										 other->source_schema, other->source_table,
+										 c->table.source_schema, c->table.source_table)
+							  : psprintf("Source table \"%s.%s\" of another pipeline goes there, and \"%s.%s\" would.",
+										 other->source_schema, other->source_table,
+										 c->table.source_schema, c->table.source_table),
+							  pstrdup("Leave one of them out, or give it another target with the option \"routes\" and cdc_alter_pipeline(), then use cdc_resync_table()."));
 	}
 	return NULL;
 }
@@ -568,6 +587,7 @@ snapshot_prepare(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint,
 	MemoryContextSwitchTo(cxt);
 	schema_options_read(pipeline, &p.options);
 	p.start = snapshot_start_read(pipeline);
+	p.routes = transform_routes_read(pipeline);
 
 	session = mysql_session_open(endpoint); /* closed with cxt when something throws */
 	p.info = mysql_server_info(session);

@@ -15,6 +15,7 @@
 #include "schema/table.h"
 #include "snapshot/snapshot.h"
 #include "snapshot/snapshot_start.h"
+#include "transform/transform_route.h"
 
 /* A source table on its way into the catalog. */
 typedef struct SnapshotCandidate
@@ -25,6 +26,7 @@ typedef struct SnapshotCandidate
 	bool		is_first;		/* it joins only now */
 	UtilErrorInfo *error;		/* why it is stopped; NULL: it is not */
 	bool		put_off;		/* it is locked at the source, says error: to be tried again */
+	bool		has_no_place;	/* no target can have the names that the routes give */
 	bool		made;			/* the target is ours, it did not exist */
 	bool		keeps_rows;		/* see snapshot_start_keeps_rows */
 } SnapshotCandidate;
@@ -35,6 +37,7 @@ typedef struct SnapshotPrepare
 	MysqlServerInfo *info;
 	SchemaTypeOptions options;
 	SnapshotStart start;
+	TransformRoutes *routes;
 	CdcPosition position;		/* start mark */
 	char	   *gtids;
 	bool		has_snapshot_mark;
@@ -49,6 +52,9 @@ typedef struct SnapshotPrepare
 /* ---- snapshot_prepare.c ---- */
 
 extern UtilErrorInfo *snapshot_make_error(int sqlstate, char *message, char *detail, char *hint);
+
+/* Give a candidate the target that the pipeline's options say. */
+extern void snapshot_find_place(const SnapshotPrepare *p, SnapshotCandidate *c);
 
 /* Add the tables that the pipeline's patterns mean to the candidates, without those of "known" (List of CatalogTable). */
 extern void snapshot_read_tables(SnapshotPrepare *p, MysqlSession *session, List *known);

@@ -23,16 +23,27 @@ character_length(const char *p)
 	return len;
 }
 
+static void
+note_capture(UtilPatternCaptures *captures, int number, const char *start, size_t length)
+{
+	if (captures == NULL || number >= UTIL_PATTERN_CAPTURES)
+		return;
+	captures->starts[number] = start;
+	captures->lengths[number] = length;
+}
+
 /*
  * One part of a pattern (up to end) against a whole name. After a mismatch only
  * the last '*' has to take more, so the time is bounded by the product of both
- * lengths.
+ * lengths. What each wildcard took is added to captures, when that is not NULL.
  */
 static bool
-match_part(const char *pattern, const char *end, const char *name)
+match_part(const char *pattern, const char *end, const char *name, UtilPatternCaptures *captures)
 {
 	const char *star = NULL;	/* behind the last '*' */
 	const char *star_name = NULL;	/* what it has left for the rest */
+	int			star_number = 0;	/* of its capture */
+	int			number = captures != NULL ? captures->count : 0;
 
 	for (;;)
 	{
@@ -40,14 +51,21 @@ match_part(const char *pattern, const char *end, const char *name)
 		{
 			star = ++pattern;
 			star_name = name;
+			star_number = number;
+			note_capture(captures, number++, name, 0);
 			continue;
 		}
 		if (*name == '\0' && pattern == end)
+		{
+			if (captures != NULL)
+				captures->count = number;
 			return true;
+		}
 		if (*name != '\0' && pattern < end)
 		{
 			if (*pattern == '?')
 			{
+				note_capture(captures, number++, name, character_length(name));
 				pattern++;
 				name += character_length(name);
 				continue;
@@ -67,9 +85,12 @@ match_part(const char *pattern, const char *end, const char *name)
 		}
 		if (star == NULL || *star_name == '\0')
 			return false;
+		if (captures != NULL && star_number < UTIL_PATTERN_CAPTURES)
+			captures->lengths[star_number] += character_length(star_name);
 		star_name += character_length(star_name);
 		pattern = star;
 		name = star_name;
+		number = star_number + 1;
 	}
 }
 
@@ -98,7 +119,34 @@ util_pattern_match(const char *pattern, const char *schema, const char *name)
 
 	if (*dot == '\0')
 		return false;
-	return match_part(pattern, dot, schema) && match_part(dot + 1, dot + 1 + strlen(dot + 1), name);
+	return match_part(pattern, dot, schema, NULL) && match_part(dot + 1, dot + 1 + strlen(dot + 1), name, NULL);
+}
+
+bool
+util_pattern_capture(const char *pattern, const char *schema, const char *name, UtilPatternCaptures *captures)
+{
+	const char *dot = dot_of(pattern);
+
+	captures->count = 0;
+	if (*dot == '\0')
+		return false;
+	return match_part(pattern, dot, schema, captures) &&
+		match_part(dot + 1, dot + 1 + strlen(dot + 1), name, captures);
+}
+
+int
+util_pattern_wildcards(const char *pattern)
+{
+	int			count = 0;
+
+	for (; *pattern != '\0'; pattern++)
+	{
+		if (*pattern == '\\' && pattern[1] != '\0')
+			pattern++;
+		else if (*pattern == '*' || *pattern == '?')
+			count++;
+	}
+	return count;
 }
 
 /* One part of a pattern (up to end) without its backslashes; NULL when it has wildcards. */

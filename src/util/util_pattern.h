@@ -19,6 +19,23 @@
  */
 extern bool util_pattern_match(const char *pattern, const char *schema, const char *name);
 
+/* What wildcards took, in the order in which they stand; pointers into the names. */
+#define UTIL_PATTERN_CAPTURES 32
+
+typedef struct UtilPatternCaptures
+{
+	int			count;
+	const char *starts[UTIL_PATTERN_CAPTURES];
+	size_t		lengths[UTIL_PATTERN_CAPTURES];
+} UtilPatternCaptures;
+
+/*
+ * The same, and what each wildcard took: '?' its character, '*' as little as lets what stands behind it fit. The pattern has at
+ * most UTIL_PATTERN_CAPTURES wildcards (util_pattern_wildcards tells).
+ */
+extern bool util_pattern_capture(const char *pattern, const char *schema, const char *name, UtilPatternCaptures *captures);
+extern int	util_pattern_wildcards(const char *pattern);
+
 /*
  * Does a list of patterns mean that table? One of the patterns fits it, and none of those that begin with '!'
  * (and leave tables out). excluded_by, when not NULL, gets the pattern that left it out, or NULL.

@@ -13,7 +13,8 @@ my @rungs = (
 	[qw(compat)],    # the design draws util and compat side by side; util needs the version ifs like everyone above it
 	[qw(util)],
 	[qw(catalog mysql kafka http)],
-	[qw(schema transform)],    # rung 4 of the picture, in the order written there
+	[qw(schema)],    # rung 4 of the picture, in the order written there
+	[qw(transform)],
 	[qw(heap)],
 	[qw(chunk)],
 	[qw(source snapshot apply decode sink verify fdw)],
