@@ -239,6 +239,30 @@ CREATE TABLE cdc_bridge.dead_letter
 COMMENT ON TABLE cdc_bridge.dead_letter IS 'changes that could not be applied, with all they said';
 ALTER SEQUENCE cdc_bridge.dead_letter_id_seq OWNED BY cdc_bridge.dead_letter.dead_letter_id;
 
+CREATE TABLE cdc_bridge.schema_history
+(
+	pipeline_id integer NOT NULL,
+	change_no integer NOT NULL,
+	table_id integer NOT NULL,
+	source_schema text NOT NULL,
+	source_table text NOT NULL,
+	file text,
+	"offset" bigint,
+	gtid text,
+	source_time timestamptz,
+	kinds text[] NOT NULL,
+	statement text,
+	commands text[] NOT NULL,
+	result text NOT NULL,
+	error text,
+	error_sqlstate text,
+	error_detail text,
+	error_hint text,
+	created_at timestamptz NOT NULL,
+	CONSTRAINT schema_history_pkey PRIMARY KEY (pipeline_id, change_no)
+);
+COMMENT ON TABLE cdc_bridge.schema_history IS 'changes of source tables'' shapes, and what was done to the targets';
+
 CREATE TABLE cdc_bridge.target_index
 (
 	pipeline_id integer NOT NULL,
@@ -800,6 +824,40 @@ COMMENT ON COLUMN @extschema@.cdc_dead_letters.error_sqlstate IS 'SQLSTATE of th
 COMMENT ON COLUMN @extschema@.cdc_dead_letters.error_detail IS 'detail of that';
 COMMENT ON COLUMN @extschema@.cdc_dead_letters.error_hint IS 'what to do about it';
 COMMENT ON COLUMN @extschema@.cdc_dead_letters.created_at IS 'when it was kept';
+
+CREATE FUNCTION cdc_bridge.stat_schema_history(OUT pipeline text, OUT change_no integer, OUT source_schema text,
+	OUT source_table text, OUT file text, OUT "offset" bigint, OUT gtid text, OUT source_time timestamptz, OUT kinds text[],
+	OUT statement text, OUT commands text[], OUT result text, OUT error text, OUT error_sqlstate text, OUT error_detail text,
+	OUT error_hint text, OUT created_at timestamptz)
+RETURNS SETOF record
+LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 100
+AS 'MODULE_PATHNAME', 'cdc_stat_schema_history';
+COMMENT ON FUNCTION cdc_bridge.stat_schema_history() IS 'behind view cdc_schema_history';
+
+CREATE VIEW @extschema@.cdc_schema_history WITH (security_barrier) AS
+SELECT s.pipeline, s.change_no, s.source_schema, s.source_table, s.file, s."offset", s.gtid, s.source_time, s.kinds,
+	s.statement, s.commands, s.result, s.error, s.error_sqlstate, s.error_detail, s.error_hint, s.created_at
+FROM cdc_bridge.stat_schema_history() AS s;
+COMMENT ON VIEW @extschema@.cdc_schema_history IS 'changes of source tables'' shapes and what was done to the targets (option schema_changes), for the owner of the pipeline';
+GRANT SELECT ON @extschema@.cdc_schema_history TO PUBLIC;
+
+COMMENT ON COLUMN @extschema@.cdc_schema_history.pipeline IS 'name of the pipeline';
+COMMENT ON COLUMN @extschema@.cdc_schema_history.change_no IS 'number of the change in its pipeline: 1, 2, ...';
+COMMENT ON COLUMN @extschema@.cdc_schema_history.source_schema IS 'schema (database) at the source';
+COMMENT ON COLUMN @extschema@.cdc_schema_history.source_table IS 'table at the source, as it was called before the change';
+COMMENT ON COLUMN @extschema@.cdc_schema_history.file IS 'binary log file of the statement, or of the transaction that showed the change';
+COMMENT ON COLUMN @extschema@.cdc_schema_history."offset" IS 'where that starts in it';
+COMMENT ON COLUMN @extschema@.cdc_schema_history.gtid IS 'its GTID; NULL when the source writes none';
+COMMENT ON COLUMN @extschema@.cdc_schema_history.source_time IS 'when it was carried out, by the source''s clock';
+COMMENT ON COLUMN @extschema@.cdc_schema_history.kinds IS 'what changed: add_column, drop_column, ...';
+COMMENT ON COLUMN @extschema@.cdc_schema_history.statement IS 'the source''s statement; NULL: rows showed the change, no statement told it';
+COMMENT ON COLUMN @extschema@.cdc_schema_history.commands IS 'statements that were run here for it, in order';
+COMMENT ON COLUMN @extschema@.cdc_schema_history.result IS 'applied, ignored, failed (the table goes on without it) or stopped (the table stopped)';
+COMMENT ON COLUMN @extschema@.cdc_schema_history.error IS 'why it was ignored, failed or stopped the table';
+COMMENT ON COLUMN @extschema@.cdc_schema_history.error_sqlstate IS 'SQLSTATE of that';
+COMMENT ON COLUMN @extschema@.cdc_schema_history.error_detail IS 'detail of that';
+COMMENT ON COLUMN @extschema@.cdc_schema_history.error_hint IS 'what to do about it';
+COMMENT ON COLUMN @extschema@.cdc_schema_history.created_at IS 'when it was written down';
 
 CREATE FUNCTION cdc_bridge.stat_prepared(OUT pipeline text, OUT xid text, OUT file text, OUT "offset" bigint,
 	OUT prepared_at timestamptz, OUT source_tables text[], OUT changes bigint, OUT bytes bigint)

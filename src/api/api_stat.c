@@ -2,7 +2,7 @@
  *
  * api_stat.c
  *	  The functions behind pg_stat_cdc_pipeline, pg_stat_cdc_table,
- *	  pg_stat_cdc_snapshot, pg_stat_cdc_index, cdc_dead_letters,
+ *	  pg_stat_cdc_snapshot, pg_stat_cdc_index, cdc_dead_letters, cdc_schema_history,
  *	  cdc_prepared_transactions and cdc_bridge.position.
  *
  * NOTES
@@ -37,6 +37,7 @@
 #include "utils/timestamp.h"
 
 #include "api/api.h"
+#include "catalog/catalog_history.h"
 #include "pipeline/shmem.h"
 
 PG_FUNCTION_INFO_V1(cdc_stat_pipeline);
@@ -45,6 +46,7 @@ PG_FUNCTION_INFO_V1(cdc_stat_index);
 PG_FUNCTION_INFO_V1(cdc_stat_position);
 PG_FUNCTION_INFO_V1(cdc_reset_stats);
 PG_FUNCTION_INFO_V1(cdc_stat_dead_letter);
+PG_FUNCTION_INFO_V1(cdc_stat_schema_history);
 PG_FUNCTION_INFO_V1(cdc_stat_prepared);
 
 /* A worker with nothing to do looks every second: one that has not looked for so long does something else. */
@@ -536,6 +538,46 @@ cdc_stat_dead_letter(PG_FUNCTION_ARGS)
 			put_datum(&row, letter->after, letter->after == (Datum) 0);
 			put_error(&row, &letter->shown_error);
 			put_time(&row, letter->created_at);
+			put_row(rsinfo, &row);
+		}
+	}
+	return (Datum) 0;
+}
+
+/* Statements may hold values (defaults), so this too is for those who may act for the owner. */
+Datum
+cdc_stat_schema_history(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ListCell   *lc;
+
+	InitMaterializedSRF(fcinfo, 0);
+	foreach(lc, api_visible_pipelines())
+	{
+		const CatalogPipeline *pipeline = lfirst(lc);
+		ListCell   *lc2;
+
+		if (!has_privs_of_role(GetUserId(), pipeline->owner))
+			continue;
+		foreach(lc2, catalog_history_list(pipeline->id))
+		{
+			const CatalogSchemaChange *change = lfirst(lc2);
+			Row			row = {0};
+
+			CHECK_FOR_INTERRUPTS();
+			put_text(&row, pipeline->name);
+			put_int32(&row, change->change_no);
+			put_text(&row, change->source_schema);
+			put_text(&row, change->source_table);
+			put_position(&row, &change->position);
+			put_text(&row, change->gtid_text);
+			put_time(&row, change->source_time);
+			put_list(&row, change->kind_names, true);
+			put_text(&row, change->statement);
+			put_list(&row, change->commands, true);
+			put_text(&row, change->result_name);
+			put_error(&row, &change->shown_error);
+			put_time(&row, change->created_at);
 			put_row(rsinfo, &row);
 		}
 	}

@@ -525,6 +525,28 @@ tell_new_tables(Apply *apply, const DdlStatement *statement, const char *positio
 	}
 }
 
+/*
+ * Does the pipeline follow what the statement does to a table of ours that it
+ * names, instead of stopping the table? Each kind of statement goes to code of
+ * its own from here; what has none stops the table.
+ */
+static bool
+follows(const DdlStatement *statement)
+{
+	switch (statement->kind)
+	{
+		case DDL_ALTER_TABLE:	/* columns, key, defaults, comments; partitions */
+		case DDL_INDEX:
+		case DDL_CREATE_TABLE:
+		case DDL_DROP_TABLE:
+		case DDL_RENAME_TABLE:
+		case DDL_TRUNCATE_TABLE:
+		case DDL_DROP_SCHEMA:
+		default:
+			return false;
+	}
+}
+
 ApplyResult
 apply_statement(Apply *apply, const CdcEvent *event)
 {
@@ -595,7 +617,8 @@ apply_statement(Apply *apply, const CdcEvent *event)
 		ApplyTable *table = lfirst(lc);
 
 		if (!apply_table_is_stopped(table, at) && !apply_table_joins_later(table, at) &&
-			!leaves_cascades(&statement, table) && !makes_what_we_know(apply, &statement, table))
+			!leaves_cascades(&statement, table) && !makes_what_we_know(apply, &statement, table) &&
+			!follows(&statement))
 			stops = lappend(stops, make_stop(table, &statement, position,
 											is_any ? STOP_ANY : list_member_ptr(children, table) ? STOP_CHILD
 											: list_member_ptr(named, table) ? STOP_NAMED : STOP_BEHIND));

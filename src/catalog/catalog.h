@@ -111,6 +111,9 @@ extern void catalog_pipeline_complete(int32 pipeline_id);
 /* Text of an option as given, or NULL; read it with util_option_int(&catalog_pipeline_options, name, that), resp. catalog_export_int(). */
 extern char *catalog_pipeline_option(const CatalogPipeline *pipeline, const char *name);
 
+/* The strings of an option that is an array of them; NIL when it is not given. */
+extern List *catalog_pipeline_option_words(const CatalogPipeline *pipeline, const char *name);
+
 /* Check the options of a pipeline to be made; throws at the first bad one. Only options (may be 0) and sink are looked at. */
 extern void catalog_pipeline_options_check(const CatalogPipeline *pipeline);
 

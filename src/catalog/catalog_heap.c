@@ -58,6 +58,7 @@ static const RelationName relation_names[CATALOG_RELATIONS] = {
 	[CATALOG_REL_PREPARED_TRANSACTION] = {"prepared_transaction", "prepared_transaction_pkey"},
 	[CATALOG_REL_PREPARED_CHANGE] = {"prepared_change", "prepared_change_pkey"},
 	[CATALOG_REL_DEAD_LETTER] = {"dead_letter", "dead_letter_pkey"},
+	[CATALOG_REL_SCHEMA_HISTORY] = {"schema_history", "schema_history_pkey"},
 	[CATALOG_REL_TARGET_INDEX] = {"target_index", "target_index_pkey"},
 	[CATALOG_REL_SKIPPED_TRANSACTION] = {"skipped_transaction", "skipped_transaction_pkey"},
 	[CATALOG_REL_VERIFY_REQUEST] = {"verify_request", "verify_request_pkey"},

@@ -37,6 +37,7 @@ typedef enum CatalogRelation
 	CATALOG_REL_PREPARED_TRANSACTION,
 	CATALOG_REL_PREPARED_CHANGE,
 	CATALOG_REL_DEAD_LETTER,
+	CATALOG_REL_SCHEMA_HISTORY,
 	CATALOG_REL_TARGET_INDEX,
 	CATALOG_REL_SKIPPED_TRANSACTION,
 	CATALOG_REL_VERIFY_REQUEST,
@@ -47,7 +48,7 @@ typedef enum CatalogRelation
 	CATALOG_REL_EXPORT_CHUNK
 } CatalogRelation;
 
-#define CATALOG_RELATIONS 18
+#define CATALOG_RELATIONS 19
 
 /* Column numbers, as in the install script. */
 enum
@@ -227,6 +228,29 @@ enum
 	Anum_dead_letter_error_hint,
 	Anum_dead_letter_created_at,
 	Natts_dead_letter = Anum_dead_letter_created_at
+};
+
+enum
+{
+	Anum_schema_history_pipeline_id = 1,
+	Anum_schema_history_change_no,
+	Anum_schema_history_table_id,
+	Anum_schema_history_source_schema,
+	Anum_schema_history_source_table,
+	Anum_schema_history_file,
+	Anum_schema_history_offset,
+	Anum_schema_history_gtid,
+	Anum_schema_history_source_time,
+	Anum_schema_history_kinds,
+	Anum_schema_history_statement,
+	Anum_schema_history_commands,
+	Anum_schema_history_result,
+	Anum_schema_history_error,
+	Anum_schema_history_error_sqlstate,
+	Anum_schema_history_error_detail,
+	Anum_schema_history_error_hint,
+	Anum_schema_history_created_at,
+	Natts_schema_history = Anum_schema_history_created_at
 };
 
 enum

@@ -14,6 +14,7 @@
 
 #include "catalog/catalog.h"
 #include "catalog/catalog_export.h"
+#include "catalog/catalog_history.h"
 #include "compat/pg_compat.h"
 
 static const char *const collapse_values[] = {"auto", "off", NULL};
@@ -22,6 +23,7 @@ static const char *const on_error_values[] = {"stop_table", "dead_letter", "stop
 static const char *const on_position_lost_values[] = {"fail", "resync", NULL};
 static const char *const zero_date_values[] = {"error", "null", "epoch", "infinity", NULL};
 static const char *const nul_bytes_values[] = {"error", "strip", "replace", NULL};
+static const char *const schema_changes_values[] = {"evolve", "try_evolve", "lenient", "ignore", "exception", NULL};
 static const char *const secondary_indexes_values[] = {"after_snapshot", "none", NULL};
 static const char *const invalid_bytes_values[] = {"error", "replace", NULL};
 
@@ -55,6 +57,14 @@ static const UtilOption option_list[] = {
 	.description = "the source no longer has what is not applied, or another server lacks what is: fail, or copy all tables anew beside their rows"},
 	{.name = "routes",.type = UTIL_OPTION_ARRAY,
 	.description = "which schema and table a source table goes to: objects with a pattern, or a regular expression, and the names; the first that fits decides"},
+	{.name = "schema_changes",.type = UTIL_OPTION_ENUM,.default_text = "evolve",.values = schema_changes_values,
+	.description = "a source table changes its shape: follow, follow as far as it goes, follow without losing anything here, leave the target as it is, or stop the table"},
+	{.name = "schema_changes_exclude",.type = UTIL_OPTION_ARRAY,
+	.description = "kinds of schema changes that are ignored: add_column, drop_column, ..."},
+	{.name = "schema_changes_include",.type = UTIL_OPTION_ARRAY,
+	.description = "kinds of schema changes that are not ignored; all others are"},
+	{.name = "schema_history_max_rows",.type = UTIL_OPTION_INT,.default_text = "10000",.min = 1,.max = 10000000,.unit = "rows",
+	.description = "most schema changes of the pipeline that cdc_schema_history remembers; older ones are removed"},
 	{.name = "secondary_indexes",.type = UTIL_OPTION_ENUM,.default_text = "after_snapshot",.values = secondary_indexes_values,
 	.description = "unique and secondary indexes of tables that the pipeline makes: built when a table streams, or none"},
 	{.name = "snapshot",.type = UTIL_OPTION_ENUM,.default_text = "initial",.values = snapshot_values,
@@ -131,6 +141,34 @@ option_text(const UtilOptionTable *table, Datum options, const char *name)
 	return value == NULL ? NULL : value_to_text(util_option_find(table, name), value);
 }
 
+/* The strings of an option that is an array of them; throws when one is none. NIL when it is not given. */
+static List *
+option_words(Datum options, const char *name)
+{
+	JsonbValue *value = getKeyJsonValueFromContainer(&DatumGetJsonbP(options)->root, name, strlen(name), NULL);
+	List	   *words = NIL;
+
+	if (value == NULL || value->type != jbvBinary || !JsonContainerIsArray(value->val.binary.data))
+		return NIL;
+	for (uint32 i = 0; i < JsonContainerSize(value->val.binary.data); i++)
+	{
+		const JsonbValue *word = getIthJsonbValueFromContainer(value->val.binary.data, i);
+
+		if (word->type != jbvString)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("option \"%s\" has an element that is no string", name)));
+		words = lappend(words, pnstrdup(word->val.string.val, word->val.string.len));
+	}
+	return words;
+}
+
+List *
+catalog_pipeline_option_words(const CatalogPipeline *pipeline, const char *name)
+{
+	return pipeline->options == (Datum) 0 ? NIL : option_words(pipeline->options, name);
+}
+
 /* Options that say the opposite of each other. */
 static void
 check_together(Datum options)
@@ -182,7 +220,11 @@ catalog_pipeline_options_check(const CatalogPipeline *pipeline)
 		(void) util_option_check(table, name, text);
 	}
 	if (table == &catalog_pipeline_options)
+	{
 		check_together(options);
+		catalog_change_kinds_check("schema_changes_include", option_words(options, "schema_changes_include"));
+		catalog_change_kinds_check("schema_changes_exclude", option_words(options, "schema_changes_exclude"));
+	}
 }
 
 char *

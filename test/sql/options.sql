@@ -50,6 +50,13 @@ SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"
 SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"nul_bytes": "null"}');
 SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"nul_bytes": null}');
 SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"invalid_bytes": true}');
+-- schema changes: words, and kinds in arrays
+SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"schema_changes": "follow"}');
+SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"schema_changes_exclude": "drop_column"}');
+SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"schema_changes_exclude": ["drop_column", "drop_colum"]}');
+\echo :LAST_ERROR_SQLSTATE
+SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"schema_changes_include": [5]}');
+\echo :LAST_ERROR_SQLSTATE
 -- the start of a pipeline
 SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"snapshot": "schema-only"}');
 SELECT cdc_create_pipeline('options', 'options_shop', '{shop.*}', options => '{"on_existing": null}');
