@@ -138,7 +138,8 @@ typedef enum CdcTableKnown
 	CDC_KNOWS_KEY = 1 << 4,
 	CDC_KNOWS_DECLARED = 1 << 5,	/* from information_schema: defaults, comments, ... */
 	CDC_KNOWS_DEFAULTS = 1 << 6,	/* no default was altered since */
-	CDC_FOREIGN_UNLOGGED = 1 << 7	/* the server does not log what the table's foreign keys do */
+	CDC_FOREIGN_UNLOGGED = 1 << 7,	/* the server does not log what the table's foreign keys do */
+	CDC_KEY_IS_PRIMARY = 1 << 8		/* declared: the key is a primary key, no unique index in its place */
 } CdcTableKnown;
 
 typedef struct CdcTableDef

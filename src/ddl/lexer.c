@@ -15,6 +15,11 @@
 /* Digits of the version in an executable comment, at most. */
 #define VERSION_DIGITS 6
 
+/* Versions of MySQL that MariaDB takes for foreign, from 5.7 on, and those that no MySQL has. */
+#define FIRST_FOREIGN 50700
+#define FIRST_MARIADB 100000
+#define NO_MYSQL 99999
+
 static bool
 is_space(char c)
 {
@@ -72,14 +77,40 @@ skip_block_comment(DdlLexer *lexer)
 		lexer->pos += 2;
 }
 
-/* Skip the opening of an executable comment: its content is text. */
-static void
-enter_executable(DdlLexer *lexer, size_t opening)
+/*
+ * MariaDB leaves alone what is written for a MySQL that it does not descend from;
+ * MySQL what is written for MariaDB.
+ */
+static bool
+is_for_other_server(const DdlLexer *lexer, bool for_mariadb, int version)
 {
-	lexer->pos += opening;
-	for (int i = 0; i < VERSION_DIGITS && lexer->pos < lexer->end && is_digit(*lexer->pos); i++)
-		lexer->pos++;
-	lexer->executable_depth++;
+	switch (lexer->dialect)
+	{
+		case DDL_DIALECT_MYSQL:
+			return for_mariadb || version >= NO_MYSQL;
+		case DDL_DIALECT_MARIADB:
+			return !for_mariadb && version >= FIRST_FOREIGN && version < FIRST_MARIADB;
+		default:
+			return false;
+	}
+}
+
+/* At the opening of an executable comment: its content is text, or it is a comment after all. */
+static void
+enter_executable(DdlLexer *lexer, bool for_mariadb)
+{
+	const char *p = lexer->pos + (for_mariadb ? 4 : 3);
+	int			version = 0;
+
+	for (int i = 0; i < VERSION_DIGITS && p < lexer->end && is_digit(*p); i++, p++)
+		version = version * 10 + (*p - '0');
+	if (is_for_other_server(lexer, for_mariadb, version))
+		skip_block_comment(lexer);
+	else
+	{
+		lexer->pos = p;
+		lexer->executable_depth++;
+	}
 }
 
 /* "--" begins a comment only when white space or the end follows. */
@@ -99,9 +130,9 @@ skip_blanks(DdlLexer *lexer)
 		else if (*lexer->pos == '#' || at_dash_comment(lexer))
 			skip_line(lexer);
 		else if (starts_with(lexer, "/*!"))
-			enter_executable(lexer, 3);
+			enter_executable(lexer, false);
 		else if (starts_with(lexer, "/*M!"))
-			enter_executable(lexer, 4);
+			enter_executable(lexer, true);
 		else if (starts_with(lexer, "/*"))
 			skip_block_comment(lexer);
 		else if (lexer->executable_depth > 0 && starts_with(lexer, "*/"))
@@ -192,6 +223,13 @@ ddl_lexer_next(DdlLexer *lexer)
 void
 ddl_lexer_init(DdlLexer *lexer, const char *text, size_t len, uint64_t sql_mode)
 {
+	ddl_lexer_init_dialect(lexer, text, len, sql_mode, DDL_DIALECT_ANY);
+}
+
+void
+ddl_lexer_init_dialect(DdlLexer *lexer, const char *text, size_t len, uint64_t sql_mode, DdlDialect dialect)
+{
+	lexer->dialect = dialect;
 	lexer->pos = text;
 	lexer->end = text + len;
 	lexer->ansi_quotes = (sql_mode & DDL_MODE_ANSI_QUOTES) != 0;
@@ -253,5 +291,100 @@ ddl_token_copy(const DdlToken *token, CdcArena *arena)
 			i++;
 	}
 	*out = '\0';
+	return copy;
+}
+
+bool
+ddl_lexer_number(DdlLexer *lexer)
+{
+	const char *p = lexer->token.text;
+	const char *e;
+	int			digits = 0;
+
+	if (lexer->token.kind != DDL_TOKEN_WORD && !ddl_token_is_sign(&lexer->token, '.'))
+		return false;
+	for (; p < lexer->end && is_digit(*p); p++)
+		digits++;
+	if (p < lexer->end && *p == '.')
+	{
+		for (p++; p < lexer->end && is_digit(*p); p++)
+			digits++;
+	}
+	if (digits == 0)
+		return false;
+	if (p < lexer->end && (*p == 'e' || *p == 'E'))
+	{
+		e = p + 1;
+		if (e < lexer->end && (*e == '+' || *e == '-'))
+			e++;
+		if (e < lexer->end && is_digit(*e))
+		{
+			for (p = e; p < lexer->end && is_digit(*p);)
+				p++;
+		}
+	}
+	if (p < lexer->end && is_word_char(*p))
+		return false;			/* 0x41, or a name that begins with a digit */
+	lexer->token.kind = DDL_TOKEN_WORD;
+	lexer->token.len = (size_t) (p - lexer->token.text);
+	lexer->pos = p;
+	return true;
+}
+
+bool
+ddl_lexer_touches(const DdlLexer *lexer, char c)
+{
+	return lexer->pos < lexer->end && *lexer->pos == c;
+}
+
+/* What a backslash and the character behind it stand for. */
+static char
+unescape(char c)
+{
+	switch (c)
+	{
+		case '0':
+			return '\0';
+		case 'n':
+			return '\n';
+		case 'r':
+			return '\r';
+		case 't':
+			return '\t';
+		case 'b':
+			return '\b';
+		case 'Z':
+			return '\032';
+		default:
+			return c;
+	}
+}
+
+char *
+ddl_token_string(const DdlLexer *lexer, const DdlToken *token, CdcArena *arena, size_t *len)
+{
+	char	   *copy = cdc_arena_strndup(arena, token->text, token->len);
+	char	   *out = copy;
+
+	if (copy == NULL)
+		return NULL;
+	for (size_t i = 0; i < token->len; i++)
+	{
+		char		c = token->text[i];
+
+		if (c == '\\' && !lexer->no_backslash && i + 1 < token->len)
+		{
+			c = token->text[++i];
+			if (c == '%' || c == '_')
+				*out++ = '\\';	/* kept for patterns */
+			*out++ = unescape(c);
+			continue;
+		}
+		*out++ = c;
+		if (c == token->quote)
+			i++;
+	}
+	*out = '\0';
+	*len = (size_t) (out - copy);
 	return copy;
 }

@@ -112,6 +112,88 @@ ddl_skip_parentheses(DdlParser *p)
 	} while (depth > 0 && ddl_current(p)->kind != DDL_TOKEN_END);
 }
 
+/* Skip to the comma that ends the clause, or to the end. The words of ON DELETE and ON UPDATE stand in no other clause. */
+void
+ddl_skip_clause(DdlParser *p)
+{
+	while (!ddl_at_end(p) && !ddl_at_sign(p, ','))
+	{
+		if (ddl_accept_word(p, "ON"))
+		{
+			if (!ddl_accept_word(p, "DELETE") && !ddl_accept_word(p, "UPDATE"))
+				continue;
+			if (ddl_at_word(p, "CASCADE") || ddl_at_word(p, "SET"))
+				p->out->changes_cascades = true;
+			continue;
+		}
+		if (ddl_at_sign(p, '('))
+			ddl_skip_parentheses(p);
+		else
+			ddl_advance(p);
+	}
+}
+
+/* Behind ORDER BY's first column come others after commas, which are no clauses. */
+void
+ddl_skip_order_columns(DdlParser *p)
+{
+	ddl_skip_clause(p);
+	while (ddl_at_sign(p, ','))
+	{
+		DdlLexer	before = p->lexer;
+
+		ddl_advance(p);
+		if (!ddl_at_name(p))
+			break;
+		ddl_advance(p);
+		if (ddl_at_sign(p, '.'))
+		{
+			ddl_advance(p);
+			ddl_advance(p);
+		}
+		if (!ddl_accept_word(p, "ASC"))
+			(void) ddl_accept_word(p, "DESC");
+		if (!ddl_at_end(p) && !ddl_at_sign(p, ','))
+		{
+			/* more than a column: it is a clause */
+			p->lexer = before;
+			break;
+		}
+	}
+}
+
+/* First words of clauses that leave columns, key and rows alone, with anything behind them. */
+static const char *const harmless_options[] = {
+	"COMMENT", "AUTO_INCREMENT", "AVG_ROW_LENGTH", "CHECKSUM", "COMPRESSION", "CONNECTION", "DATA",
+	"DELAY_KEY_WRITE", "ENCRYPTED", "ENCRYPTION", "ENCRYPTION_KEY_ID", "ENGINE_ATTRIBUTE", "IETF_QUOTES",
+	"INSERT_METHOD", "ITEF_QUOTES", "KEY_BLOCK_SIZE", "MAX_ROWS", "MIN_ROWS", "PACK_KEYS", "PAGE_CHECKSUM",
+	"PAGE_COMPRESSED", "PAGE_COMPRESSION_LEVEL", "PASSWORD", "ROW_FORMAT", "SECONDARY_ENGINE",
+	"SECONDARY_ENGINE_ATTRIBUTE", "SECONDARY_LOAD", "SECONDARY_UNLOAD", "STATS_AUTO_RECALC",
+	"STATS_PERSISTENT", "STATS_SAMPLE_PAGES", "TABLE_CHECKSUM", "TABLESPACE", "TRANSACTIONAL",
+	"ALGORITHM", "LOCK", "FORCE", "ENABLE", "DISABLE", "ORDER", "CHARACTER", "CHARSET", "COLLATE", "DEFAULT",
+	"REMOVE", "PARTITION", NULL
+};
+
+bool
+ddl_at_harmless_option(const DdlParser *p)
+{
+	return ddl_at_one_of(p, harmless_options);
+}
+
+/* MariaDB: SET STATEMENT ... FOR, behind the word SET. False when no statement follows. */
+bool
+ddl_skip_settings(DdlParser *p)
+{
+	while (!ddl_at_end(p) && !ddl_at_word(p, "FOR"))
+	{
+		if (ddl_at_sign(p, '('))
+			ddl_skip_parentheses(p);
+		else
+			ddl_advance(p);
+	}
+	return ddl_accept_word(p, "FOR");
+}
+
 /* ---- results ---- */
 
 void

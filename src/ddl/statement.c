@@ -398,19 +398,9 @@ read_rollback(DdlParser *p)
 static void
 read_set(DdlParser *p)
 {
-	if (!ddl_accept_word(p, "STATEMENT"))
-	{
+	if (!ddl_at_word(p, "STATEMENT"))
 		ddl_set_harmless(p, "SET");
-		return;
-	}
-	while (!ddl_at_end(p) && !ddl_at_word(p, "FOR"))
-	{
-		if (ddl_at_sign(p, '('))
-			ddl_skip_parentheses(p);
-		else
-			ddl_advance(p);
-	}
-	if (ddl_accept_word(p, "FOR") && ++p->nesting <= MAX_NESTING)
+	else if (ddl_skip_settings(p) && ++p->nesting <= MAX_NESTING)
 		read_statement(p);
 	else
 		ddl_set_kind(p, DDL_UNKNOWN, "SET STATEMENT");

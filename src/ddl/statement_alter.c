@@ -13,18 +13,6 @@
  */
 #include "ddl/parser.h"
 
-/* First words of clauses that leave columns, key and rows alone, with anything behind them. */
-static const char *const harmless_options[] = {
-	"COMMENT", "AUTO_INCREMENT", "AVG_ROW_LENGTH", "CHECKSUM", "COMPRESSION", "CONNECTION", "DATA",
-	"DELAY_KEY_WRITE", "ENCRYPTED", "ENCRYPTION", "ENCRYPTION_KEY_ID", "ENGINE_ATTRIBUTE", "IETF_QUOTES",
-	"INSERT_METHOD", "ITEF_QUOTES", "KEY_BLOCK_SIZE", "MAX_ROWS", "MIN_ROWS", "PACK_KEYS", "PAGE_CHECKSUM",
-	"PAGE_COMPRESSED", "PAGE_COMPRESSION_LEVEL", "PASSWORD", "ROW_FORMAT", "SECONDARY_ENGINE",
-	"SECONDARY_ENGINE_ATTRIBUTE", "SECONDARY_LOAD", "SECONDARY_UNLOAD", "STATS_AUTO_RECALC",
-	"STATS_PERSISTENT", "STATS_SAMPLE_PAGES", "TABLE_CHECKSUM", "TABLESPACE", "TRANSACTIONAL",
-	"ALGORITHM", "LOCK", "FORCE", "ENABLE", "DISABLE", "ORDER", "CHARACTER", "CHARSET", "COLLATE", "DEFAULT",
-	"REMOVE", "PARTITION", NULL
-};
-
 /* Verbs on partitions that keep all rows. Each is alone in its statement: what follows are partitions. */
 static const char *const harmless_partition_verbs[] = {
 	"ANALYZE", "CHECK", "COALESCE", "OPTIMIZE", "REBUILD", "REORGANIZE", "REPAIR", NULL
@@ -129,57 +117,7 @@ clause_is_harmless(DdlParser *p)
 		ddl_advance(p);
 		return ddl_at_word(p, "VALIDATION");
 	}
-	return ddl_at_one_of(p, harmless_options);
-}
-
-/* Skip to the comma that ends the clause, or to the end. The words of ON DELETE and ON UPDATE stand in no other clause. */
-static void
-skip_clause(DdlParser *p)
-{
-	while (!ddl_at_end(p) && !ddl_at_sign(p, ','))
-	{
-		if (ddl_accept_word(p, "ON"))
-		{
-			if (!ddl_accept_word(p, "DELETE") && !ddl_accept_word(p, "UPDATE"))
-				continue;
-			if (ddl_at_word(p, "CASCADE") || ddl_at_word(p, "SET"))
-				p->out->changes_cascades = true;
-			continue;
-		}
-		if (ddl_at_sign(p, '('))
-			ddl_skip_parentheses(p);
-		else
-			ddl_advance(p);
-	}
-}
-
-/* Behind ORDER BY's first column come others after commas, which are no clauses. */
-static void
-skip_order_columns(DdlParser *p)
-{
-	skip_clause(p);
-	while (ddl_at_sign(p, ','))
-	{
-		DdlLexer	before = p->lexer;
-
-		ddl_advance(p);
-		if (!ddl_at_name(p))
-			break;
-		ddl_advance(p);
-		if (ddl_at_sign(p, '.'))
-		{
-			ddl_advance(p);
-			ddl_advance(p);
-		}
-		if (!ddl_accept_word(p, "ASC"))
-			(void) ddl_accept_word(p, "DESC");
-		if (!ddl_at_end(p) && !ddl_at_sign(p, ','))
-		{
-			/* more than a column: it is a clause */
-			p->lexer = before;
-			break;
-		}
-	}
+	return ddl_at_harmless_option(p);
 }
 
 static void
@@ -203,9 +141,9 @@ read_alter_table(DdlParser *p)
 		if (!clause_is_harmless(p))
 			p->out->changes_shape = true;
 		if (is_order)
-			skip_order_columns(p);
+			ddl_skip_order_columns(p);
 		else
-			skip_clause(p);
+			ddl_skip_clause(p);
 		if (!ddl_accept_sign(p, ','))
 			break;
 	}

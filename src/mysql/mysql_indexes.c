@@ -151,6 +151,8 @@ take_key(CdcTableDef *def, const CdcIndexDef *key)
 		column->key_prefix = (uint16) Min(key->parts[i].prefix, PG_UINT16_MAX);
 	}
 	def->nkey = key->nparts;
+	if (is_primary(key))
+		def->known |= CDC_KEY_IS_PRIMARY;
 }
 
 void
