@@ -39,6 +39,7 @@
 #include "schema/table.h"
 #include "source/source_choose.h"
 #include "transform/transform_route.h"
+#include "transform/transform_rule.h"
 #include "util/util_pattern.h"
 
 PG_FUNCTION_INFO_V1(cdc_check_pipeline);
@@ -416,7 +417,7 @@ check_target(void *arg)
 
 	GetUserIdAndSecContext(&user, &sec_context);
 	SetUserIdAndSecContext(c->pipeline->owner, sec_context | SECURITY_LOCAL_USERID_CHANGE);
-	heap_row_close(heap_row_open(table->target, schema_def_from_jsonb(table->definition), &c->types.policies));
+	heap_row_close(heap_row_open(table->target, schema_def_from_jsonb(table->definition), &c->types));
 	SetUserIdAndSecContext(user, sec_context);
 	return NIL;
 }
@@ -426,7 +427,7 @@ api_check_target(const CatalogPipeline *pipeline, const CatalogTable *table)
 {
 	CheckPipeline c = {.pipeline = pipeline,.table = table};
 
-	schema_options_read(pipeline, &c.types);
+	transform_options_read(pipeline, &c.types);
 	return api_check_try("table", check_target, &c);
 }
 
@@ -624,7 +625,7 @@ cdc_check_pipeline(PG_FUNCTION_ARGS)
 		return (Datum) 0;
 	}
 	c.tables = catalog_table_list(pipeline->id);
-	schema_options_read(pipeline, &c.types);
+	transform_options_read(pipeline, &c.types);
 
 	check_state(&c);
 	has_owner = check_owner(&c);

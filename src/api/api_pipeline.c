@@ -44,6 +44,7 @@
 #include "schema/type_map.h"
 #include "snapshot/snapshot.h"
 #include "transform/transform_route.h"
+#include "transform/transform_rule.h"
 #include "util/util_fingerprint.h"
 #include "util/util_pattern.h"
 
@@ -319,6 +320,7 @@ api_check_options(const CatalogPipeline *pipeline)
 	{
 		schema_overrides_check(catalog_pipeline_option(pipeline, "column_types"));
 		(void) transform_routes_read(pipeline);
+		transform_rules_check(catalog_pipeline_option(pipeline, TRANSFORM_OPTION));
 	}
 }
 

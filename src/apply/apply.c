@@ -35,6 +35,7 @@
 #include "apply/apply_private.h"
 #include "catalog/catalog_lock.h"
 #include "catalog/catalog_shadow.h"
+#include "transform/transform_rule.h"
 #include "util/util_arena.h"
 
 /* A position that moved without changes is written this often. */
@@ -87,7 +88,7 @@ apply_create(const CatalogPipeline *pipeline, CatalogPositionLog *log,
 	apply->collapse = strcmp(word_option(pipeline, "collapse"), "auto") == 0;
 	apply->keep_dead_letters = strcmp(word_option(pipeline, "on_error"), "dead_letter") == 0;
 	apply->stop_pipeline = strcmp(word_option(pipeline, "on_error"), "stop") == 0;
-	schema_options_read(pipeline, &apply->types);
+	transform_options_read(pipeline, &apply->types);
 	apply->streamed = catalog_position_log_current(log)->position;
 	apply->flushed_at = GetCurrentTimestamp();
 	apply->maxgtids = GTIDS_FIRST;
@@ -484,6 +485,10 @@ apply_error_context(void *arg)
 	cdc_position_format(apply->in_txn ? &apply->txn_start : &apply->streamed, position);
 	if (table == NULL)
 		errcontext("pipeline \"%s\", source transaction at %s", apply->pipeline_name, position);
+	else if (table->row != NULL && table->row->computing != NULL)
+		errcontext("pipeline \"%s\", source transaction at %s, change " INT64_FORMAT ", table \"%s.%s\", transform \"%s\"",
+				   apply->pipeline_name, position, apply->txn_action, table->schema, table->name,
+				   table->row->computing);
 	else if (table->row != NULL && table->row->current != NULL)
 		errcontext("pipeline \"%s\", source transaction at %s, change " INT64_FORMAT ", table \"%s.%s\", column \"%s\"",
 				   apply->pipeline_name, position, apply->txn_action, table->schema, table->name,
@@ -688,7 +693,7 @@ apply_count_anew(Apply *apply)
 }
 
 void
-apply_txn_begin(Apply *apply, const CdcPosition *start, const CdcGtid *gtid)
+apply_txn_begin(Apply *apply, const CdcPosition *start, const CdcGtid *gtid, int64 source_time_us)
 {
 	if (apply->in_txn && apply->txn_changes > 0)
 		elog(ERROR, "source transaction begins inside another one");
@@ -698,6 +703,8 @@ apply_txn_begin(Apply *apply, const CdcPosition *start, const CdcGtid *gtid)
 	apply->txns_open++;
 	apply->txn_start = *start;
 	apply->txn_gtid = *gtid;
+	apply->txn_time = source_time_us == 0 ? 0
+		: source_time_us - (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
 	apply->txn_is_xa = false;
 	apply->txn_changes = 0;
 	apply->progress.since = GetCurrentTimestamp();
@@ -707,7 +714,7 @@ apply_txn_begin(Apply *apply, const CdcPosition *start, const CdcGtid *gtid)
 static void
 on_begin(Apply *apply, const CdcEvent *event)
 {
-	apply_txn_begin(apply, &event->position, &event->gtid);
+	apply_txn_begin(apply, &event->position, &event->gtid, event->source_time_us);
 	apply->skipping = apply->skips == NIL ? NULL : apply_skip_find(apply, &event->position, &event->gtid);
 	apply->passing_over = apply_undone_begin(apply) || apply->skipping != NULL;
 	if (event->is_xa && !apply->passing_over)

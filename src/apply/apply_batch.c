@@ -272,7 +272,7 @@ write_deletes(ApplyTable *table, bool look)
 		found = heap_lean_find(target, row->key);
 		if (found)
 			heap_lean_delete(target, row->key);
-		table->delta.conflicts += !apply_table_is_copying(table) && found != row->expected;
+		table->delta.conflicts += !apply_table_is_copying(table) && apply_is_conflict(table, row->expected, found);
 	}
 }
 
@@ -292,7 +292,7 @@ write_updates(ApplyTable *table, bool look)
 			continue;
 		util_check_interrupts();
 		found = heap_lean_find(target, row->key);
-		table->delta.conflicts += !apply_table_is_copying(table) && found != row->expected;
+		table->delta.conflicts += !apply_table_is_copying(table) && apply_is_conflict(table, row->expected, found);
 		if (!found)
 			continue;
 		row->tuple = heap_lean_update(target, row->key, row->tuple);

@@ -119,7 +119,7 @@ apply_in_subtransaction(void *arg)
 	Apply	   *apply = guarded->apply;
 	ApplyTable *table = guarded->table;
 
-	table->row = heap_row_open(table->target, table->def, &apply->types.policies);
+	table->row = heap_row_open(table->target, table->def, &apply->types);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	apply_row(apply, table, guarded->change);
 	PopActiveSnapshot();

@@ -289,15 +289,15 @@ find_stored(const ApplyTable *table)
 static void
 fill_missing(Apply *apply, const ApplyTable *table, const CdcChange *change, int column)
 {
-	HeapTarget *target = table->row->target;
-	TupleTableSlot *stored = target->stored;
+	TupleTableSlot *stored = table->row->target->stored;
 	const CdcField *after = field_of(table, change->after, column);
-	int			att = table->row->table->columns[column].attnum - 1;
+	int			to = table->row->table->columns[column].attnum - 1;
+	int			att = heap_row_held(table->row, column) - 1;
 
 	if (is_unchanged(after))
 	{
-		target->slot->tts_isnull[att] = stored->tts_isnull[att];
-		target->slot->tts_values[att] = stored->tts_values[att];
+		table->row->fresh->tts_isnull[to] = stored->tts_isnull[att];
+		table->row->fresh->tts_values[to] = stored->tts_values[att];
 	}
 	else if (!stored->tts_isnull[att])
 		fill_from_stored(apply, table, column, stored->tts_values[att], after);
@@ -336,6 +336,26 @@ is_missing(const ApplyTable *table, const CdcChange *change, int column)
 }
 
 /*
+ * A transform makes the target's row from the source's, and that cannot be gone back from where columns are left out or
+ * computed. What a filter leaves out is not there to be looked at.
+ */
+static void
+check_is_held(const ApplyTable *table, int column)
+{
+	if (heap_row_held(table->row, column) > 0 && !table->row->has_filter)
+		return;
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
+			 errmsg("row event of source table \"%s.%s\" is not complete", table->schema, table->name),
+			 table->row->has_filter
+			 ? errdetail("Column \"%s\" is not in the row image, and option \"transforms\" gives the table a filter, for which the whole row has to be known.",
+						 table->def->columns[column].name)
+			 : errdetail("Column \"%s\" is not in the row image, and option \"transforms\" makes something of it that the target does not have as it was.",
+						 table->def->columns[column].name),
+			 errhint(HINT_FULL)));
+}
+
+/*
  * Complete the new row with what the row that is there tells. "missing" is one of
  * the columns that it has to tell. False: it is not there yet.
  */
@@ -347,6 +367,11 @@ complete_from_stored(Apply *apply, ApplyTable *table, const CdcChange *change, i
 
 	if (target->nkey == 0)
 		apply_image_throw_absent(table, missing);
+	for (int i = 0; i < table->row->table->ncolumns; i++)
+	{
+		if (is_missing(table, change, i))
+			check_is_held(table, i);
+	}
 	if (!find_stored(table))
 	{
 		if (copying)

@@ -356,7 +356,7 @@ apply_prepared_commit(Apply *apply, const CdcEvent *event, const CatalogPrepared
 	ApplyResult result;
 
 	apply_begin(apply);
-	apply_txn_begin(apply, &start, &event->gtid);
+	apply_txn_begin(apply, &start, &event->gtid, event->source_time_us);
 	apply->txn_is_xa = true;
 	replay_begin(apply, &replay);
 	result = replay_pieces(apply, &replay, kept.prepared_id, kept.pieces);

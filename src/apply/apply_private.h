@@ -131,6 +131,7 @@ struct Apply
 	uint64		txn_no;
 	CdcPosition txn_start;
 	CdcGtid		txn_gtid;
+	TimestampTz txn_time;		/* when it was committed there; 0: not known */
 	bool		txn_is_xa;		/* it is an XA COMMIT */
 	int64		txn_action;		/* number of its current change */
 	int64		txn_changes;	/* changes of it that were applied */
@@ -201,7 +202,7 @@ extern const char *apply_what_target_holds(const ApplyTable *table);
 extern ApplyResult apply_write_batches(Apply *apply);
 
 /* A source transaction begins resp. ends that is not told by events of these names. */
-extern void apply_txn_begin(Apply *apply, const CdcPosition *start, const CdcGtid *gtid);
+extern void apply_txn_begin(Apply *apply, const CdcPosition *start, const CdcGtid *gtid, int64 source_time_us);
 extern void apply_txn_end(Apply *apply);
 
 /* The changes of the source transaction come from their beginning. */
@@ -330,6 +331,16 @@ extern bool apply_versioned_change(Apply *apply, const ApplyTable *table, CdcCha
 /* ---- apply_row.c ---- */
 
 extern void apply_row(Apply *apply, ApplyTable *table, const CdcChange *change);
+
+/*
+ * A row was there or not, and ought to be (expected) or not: did somebody else write to the target? Where a filter
+ * leaves rows out, one that is changed or removed need not be there.
+ */
+static inline bool
+apply_is_conflict(const ApplyTable *table, bool expected, bool found)
+{
+	return found != expected && !(expected && table->row->has_filter);
+}
 
 /* Note what became of a key while chunks are open: a row has it, or none, or (entry) one that is to be read again. */
 extern void apply_note_key(Apply *apply, ApplyTable *table, bytea *key, bool exists, CatalogReread *entry);

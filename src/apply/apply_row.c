@@ -24,6 +24,14 @@
  *	  A change of the key is a delete and an insert, in this order, so that no
  *	  unique index sees both.
  *
+ *	  A filter (option transforms) is part of what "the row" is: one that it
+ *	  leaves out is no row. So an update that takes a row out of what the filter
+ *	  lets through removes it, by the key it had; one that brings it in puts it,
+ *	  whether or not there was one. While chunks are open the key of a row that is
+ *	  left out is noted as removed, because a chunk may have been read when the row
+ *	  still passed. That a change then finds no row to update or delete is what
+ *	  the filter is for, and no conflict.
+ *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
  */
@@ -57,14 +65,14 @@ typedef enum RowTold
 	ROW_MISSING					/* the rest is in the row that is there */
 } RowTold;
 
-/* The row after the change -> target->slot. */
+/* The row after the change -> row->fresh. */
 static RowTold
 fill_new(Apply *apply, ApplyTable *table, const CdcChange *change)
 {
 	HeapRow    *row = table->row;
 	RowTold		told = ROW_TOLD;
 
-	heap_target_clear(row->target->slot);
+	heap_row_begin(row);
 	for (int i = 0; i < row->table->ncolumns; i++)
 	{
 		CdcFieldState state;
@@ -84,13 +92,13 @@ fill_new(Apply *apply, ApplyTable *table, const CdcChange *change)
 	return told;
 }
 
-/* The whole row before the change -> target->search, where there is no key. */
-static void
+/* The whole row before the change -> target->search, where there is no key; false: a filter left it out. */
+static bool
 fill_old_row(Apply *apply, const ApplyTable *table, const CdcChange *change)
 {
 	HeapRow    *row = table->row;
 
-	heap_target_clear(row->target->search);
+	heap_row_begin_old(row);
 	for (int i = 0; i < row->table->ncolumns; i++)
 	{
 		CdcCell		cell;
@@ -100,6 +108,7 @@ fill_old_row(Apply *apply, const ApplyTable *table, const CdcChange *change)
 		read_cell(apply, table, change, change->before, i, &cell);
 		heap_row_set_old(row, i, &cell);
 	}
+	return heap_row_make_old(row);
 }
 
 /* The key before the change -> target->search. */
@@ -108,7 +117,7 @@ fill_old_key(Apply *apply, const ApplyTable *table, const CdcChange *change)
 {
 	HeapRow    *row = table->row;
 
-	heap_target_clear(row->target->search);
+	heap_row_begin_old(row);
 	for (int i = 0; i < row->table->nkey; i++)
 	{
 		CdcCell		cell;
@@ -116,6 +125,7 @@ fill_old_key(Apply *apply, const ApplyTable *table, const CdcChange *change)
 		read_cell(apply, table, change, change->before, row->table->key[i], &cell);
 		heap_row_set_old(row, row->table->key[i], &cell);
 	}
+	heap_row_make_old_key(row);
 }
 
 void
@@ -152,7 +162,7 @@ put_row(Apply *apply, ApplyTable *table, bool expect_row)
 		heap_target_insert(target);
 
 	if (!apply_table_is_copying(table))
-		table->delta.conflicts += found != expect_row;
+		table->delta.conflicts += apply_is_conflict(table, expect_row, found);
 	else if (table->any_deleted)
 		apply_note_key(apply, table, chunk_key_bytes(target, target->search), true, NULL);
 }
@@ -168,7 +178,7 @@ remove_row(Apply *apply, ApplyTable *table, CatalogReread *entry)
 		heap_target_delete(target);
 
 	if (!apply_table_is_copying(table))
-		table->delta.conflicts += !found;
+		table->delta.conflicts += apply_is_conflict(table, true, found);
 	else
 		apply_note_key(apply, table, chunk_key_bytes(target, target->search), false, entry);
 }
@@ -216,8 +226,9 @@ write_change(Apply *apply, ApplyTable *table, CdcChangeOp op)
 	}
 }
 
-void
-apply_row_in_slots(Apply *apply, ApplyTable *table, CdcChangeOp op)
+/* Take in the change that stands in the target's slots. */
+static void
+take_slots(Apply *apply, ApplyTable *table, CdcChangeOp op)
 {
 	if (table->batch != NULL)
 	{
@@ -231,31 +242,91 @@ apply_row_in_slots(Apply *apply, ApplyTable *table, CdcChangeOp op)
 		write_change(apply, table, op);
 		PopActiveSnapshot();
 	}
+}
+
+void
+apply_row_in_slots(Apply *apply, ApplyTable *table, CdcChangeOp op)
+{
+	take_slots(apply, table, op);
 	apply_table_count(apply, table, op);
+}
+
+/*
+ * What a change comes to where a filter leaves out the row after it, or (a table without a key) the one before. Under a
+ * key only the row after tells; what was before is in the target or not.
+ */
+static void
+take_filtered(Apply *apply, ApplyTable *table, CdcChangeOp op, bool was_in, bool is_in)
+{
+	HeapRow    *row = table->row;
+
+	if (row->target->nkey == 0)
+	{
+		if (was_in || is_in)
+			take_slots(apply, table, was_in ? CDC_DELETE : CDC_INSERT);
+		return;
+	}
+	if (op == CDC_UPDATE)
+		take_slots(apply, table, CDC_DELETE);
+	/* once rows only come from the stream, the new key has none */
+	if (apply_table_is_copying(table) && (op == CDC_INSERT || !heap_row_same_key(row)))
+	{
+		heap_row_search_new(row);
+		take_slots(apply, table, CDC_DELETE);
+	}
+}
+
+/* Say where the row comes from, to expressions that want to know. */
+static void
+set_origin(Apply *apply, const ApplyTable *table, const CdcChange *change)
+{
+	static const char *const names[] = {[CDC_INSERT] = "insert", [CDC_UPDATE] = "update", [CDC_DELETE] = "delete"};
+	char		position[CDC_POSITION_TEXT_MAX];
+	HeapRowOrigin origin = {
+		.operation = names[change->op],
+		.commit_time = apply->txn_time,
+		.position = position,
+	};
+
+	cdc_position_format(&apply->txn_start, position);
+	heap_row_set_origin(table->row, &origin);
 }
 
 /* Apply one change to an open table: into its batch when it has one, else at once. */
 void
 apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
 {
+	HeapRow    *row = table->row;
 	RowTold		told = ROW_TOLD;
+	bool		was_in = change->op != CDC_INSERT;
+	bool		is_in = change->op != CDC_DELETE;
 
+	if (heap_row_wants_origin(row))
+		set_origin(apply, table, change);
 	if (change->op != CDC_DELETE)
 		told = fill_new(apply, table, change);
-	if (change->op != CDC_INSERT && table->row->target->nkey == 0)
-		fill_old_row(apply, table, change);
+	if (change->op != CDC_INSERT && row->target->nkey == 0)
+		was_in = fill_old_row(apply, table, change);
 	else if (change->op != CDC_INSERT)
 		fill_old_key(apply, table, change);
 	if (told != ROW_TOLD)
 		apply_image_check(table, change);
+	if (told == ROW_MISSING)
+		heap_row_make_key(row);
 	if (told == ROW_MISSING && change->op == CDC_INSERT)
-		heap_row_search_new(table->row);	/* there is no other key before it */
+		heap_row_search_new(row);	/* there is no other key before it */
 	if (told == ROW_MISSING && !apply_image_complete(apply, table, change))
 	{
 		reread_row(apply, table, change);
 		apply_table_count(apply, table, change->op);
 		return;
 	}
+	if (change->op != CDC_DELETE)
+		is_in = heap_row_make(row);
 
-	apply_row_in_slots(apply, table, change->op);
+	if (is_in == (change->op != CDC_DELETE) && was_in == (change->op != CDC_INSERT))
+		take_slots(apply, table, change->op);
+	else
+		take_filtered(apply, table, change->op, was_in, is_in);
+	apply_table_count(apply, table, change->op);
 }

@@ -349,7 +349,7 @@ apply_table_open(Apply *apply, ApplyTable *table)
 	}
 
 	PushActiveSnapshot(GetTransactionSnapshot());
-	table->row = heap_row_open(table->target, table->def, &apply->types.policies);
+	table->row = heap_row_open(table->target, table->def, &apply->types);
 	if (table->row->target->nkey == 0 ||
 		(!apply->careful && apply->collapse && table->row->target->tier != HEAP_TIER_EXECUTOR))
 		table->batch = apply_batch_create(table->row->target);

@@ -75,6 +75,8 @@ static const UtilOption option_list[] = {
 	.description = "workers that copy tables, and parts of one table, at the same time"},
 	{.name = "tinyint1_as_boolean",.type = UTIL_OPTION_BOOL,.default_text = "false",
 	.description = "make tinyint(1) columns boolean instead of smallint"},
+	{.name = "transforms",.type = UTIL_OPTION_ARRAY,
+	.description = "what becomes of rows before they are written: objects with tables, projection, filter and key, the first that names a table counts"},
 	{.name = "verify_sample_percent",.type = UTIL_OPTION_INT,.default_text = "10",.min = 1,.max = 100,.unit = "%",
 	.description = "share of a table's chunks that cdc_verify() compares with mode \"sample\""},
 	{.name = "zero_date",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = zero_date_values,

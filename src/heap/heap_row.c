@@ -19,6 +19,7 @@
 #include "utils/syscache.h"
 
 #include "heap/heap_row.h"
+#include "heap/heap_row_transform.h"
 #include "util/util_error.h"
 
 /* The target has no index to tell its key: the source's key is it. */
@@ -37,15 +38,16 @@ set_key(HeapRow *row)
 	heap_target_set_key(row->target, row->table->nkey, attnums);
 }
 
-HeapRow *
-heap_row_open(Oid relid, const CdcTableDef *def, const SchemaPolicies *policies)
+/* Map the source's columns to the target's. */
+static void
+open_plain(HeapRow *row, const CdcTableDef *def, const SchemaPolicies *policies)
 {
-	HeapTarget *target = heap_target_open(relid, def->nkey == 0);
+	HeapTarget *target = row->target;
 	MemoryContext cxt = target->estate->es_query_cxt;
-	HeapRow    *row = MemoryContextAllocZero(cxt, sizeof(HeapRow));
 	bool	   *given;
 
-	row->target = target;
+	row->fresh = target->slot;
+	row->old = target->search;
 	row->table = schema_table_open(def, target->rel, policies, cxt);
 
 	given = MemoryContextAllocZero(cxt, sizeof(bool) * row->table->natts);
@@ -61,6 +63,20 @@ heap_row_open(Oid relid, const CdcTableDef *def, const SchemaPolicies *policies)
 	heap_target_set_given(target, given);
 	if (target->tier == HEAP_TIER_SQL)
 		set_key(row);
+}
+
+HeapRow *
+heap_row_open(Oid relid, const CdcTableDef *def, const SchemaTypeOptions *options)
+{
+	HeapTarget *target = heap_target_open(relid, def->nkey == 0);
+	HeapRow    *row = MemoryContextAllocZero(target->estate->es_query_cxt, sizeof(HeapRow));
+	const TransformRule *rule = transform_table_rule(def, options);
+
+	row->target = target;
+	if (rule == NULL)
+		open_plain(row, def, &options->policies);
+	else
+		heap_row_transform_open(row, def, rule, options);
 	return row;
 }
 
@@ -87,13 +103,73 @@ set_cell(HeapRow *row, TupleTableSlot *slot, int column, const CdcCell *cell)
 void
 heap_row_set(HeapRow *row, int column, const CdcCell *cell)
 {
-	set_cell(row, row->target->slot, column, cell);
+	set_cell(row, row->fresh, column, cell);
 }
 
 void
 heap_row_set_old(HeapRow *row, int column, const CdcCell *cell)
 {
-	set_cell(row, row->target->search, column, cell);
+	set_cell(row, row->old, column, cell);
+}
+
+bool
+heap_row_wants_origin(const HeapRow *row)
+{
+	return row->transform != NULL && row->transform->tells_change;
+}
+
+void
+heap_row_set_origin(HeapRow *row, const HeapRowOrigin *origin)
+{
+	heap_row_transform_set_origin(row, origin);
+}
+
+void
+heap_row_begin(HeapRow *row)
+{
+	heap_target_clear(row->fresh);
+	if (row->transform != NULL)
+		heap_row_transform_begin(row, 0);
+}
+
+void
+heap_row_begin_old(HeapRow *row)
+{
+	heap_target_clear(row->old);
+	if (row->transform != NULL)
+		heap_row_transform_begin(row, 1);
+}
+
+bool
+heap_row_make(HeapRow *row)
+{
+	return row->transform == NULL || heap_row_transform_make(row, 0);
+}
+
+bool
+heap_row_make_old(HeapRow *row)
+{
+	return row->transform == NULL || heap_row_transform_make(row, 1);
+}
+
+void
+heap_row_make_key(HeapRow *row)
+{
+	if (row->transform != NULL)
+		heap_row_transform_make_key(row, 0);
+}
+
+void
+heap_row_make_old_key(HeapRow *row)
+{
+	if (row->transform != NULL)
+		heap_row_transform_make_key(row, 1);
+}
+
+AttrNumber
+heap_row_held(const HeapRow *row, int column)
+{
+	return row->transform == NULL ? row->table->columns[column].attnum : row->transform->table->held[column];
 }
 
 int64

@@ -8,6 +8,10 @@
  *	  whichever way it came: the open target, the mapping of columns, and the
  *	  classification of errors. Lives as long as the transaction.
  *
+ *	  begin, set for each column, make. Without a transform the cells go into the
+ *	  target's slots at once; with one (option transforms) they go into rows of
+ *	  the source's own type, and "make" computes the target's from them.
+ *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
  */
@@ -21,10 +25,25 @@
 #include "heap/heap_target.h"
 #include "schema/table.h"
 
+/* What is known of the change that a row comes from. */
+typedef struct HeapRowOrigin
+{
+	const char *operation;		/* "insert", "update", "delete"; "copy": it was there before */
+	TimestampTz commit_time;	/* 0: not known */
+	const char *position;		/* NULL: none */
+} HeapRowOrigin;
+
+struct HeapRowTransform;
+
 typedef struct HeapRow
 {
 	HeapTarget *target;
-	SchemaTable *table;
+	SchemaTable *table;			/* source columns -> attributes of fresh and old; 0: not wanted */
+	TupleTableSlot *fresh;		/* where the cells of the new row go: target->slot, or a row of the source's */
+	TupleTableSlot *old;		/* the same of the key or row that was: target->search, or ... */
+	struct HeapRowTransform *transform; /* NULL: none */
+	bool		has_filter;		/* not every row of the source is in the target */
+	const char *computing;		/* what of the transform is being computed, for error contexts; else NULL */
 	bool		needs_snapshot; /* turning values may run SQL */
 	const CdcColumnDef *current;	/* column whose value is being turned, for error contexts; else NULL */
 	int64		replaced;		/* values that a policy changed, see heap_row_take_replaced */
@@ -34,10 +53,32 @@ typedef struct HeapRow
  * Open the target of a source table. Throws when it cannot be written or when
  * columns or key do not fit. def has to outlive the result.
  */
-extern HeapRow *heap_row_open(Oid relid, const CdcTableDef *def, const SchemaPolicies *policies);
+extern HeapRow *heap_row_open(Oid relid, const CdcTableDef *def, const SchemaTypeOptions *options);
 extern void heap_row_close(HeapRow *row);
 
-/* Put a cell into the new row (target->slot), resp. a column of the key or row that was into target->search. */
+/* Does somebody want to know where a row comes from? Then say it before the row begins. */
+extern bool heap_row_wants_origin(const HeapRow *row);
+extern void heap_row_set_origin(HeapRow *row, const HeapRowOrigin *origin);
+
+/* Begin a new row, resp. the key or row that was: all columns null. */
+extern void heap_row_begin(HeapRow *row);
+extern void heap_row_begin_old(HeapRow *row);
+
+/*
+ * The new row is complete: make the target's in target->slot, resp. the row that was in target->search. False: a filter
+ * leaves it out, and only its key is there. Values are in the memory of the caller.
+ */
+extern bool heap_row_make(HeapRow *row);
+extern bool heap_row_make_old(HeapRow *row);
+
+/* The key alone, of which all columns are set. */
+extern void heap_row_make_key(HeapRow *row);
+extern void heap_row_make_old_key(HeapRow *row);
+
+/* Attribute of the target that has a source column as it is; 0: none. */
+extern AttrNumber heap_row_held(const HeapRow *row, int column);
+
+/* Put a cell into the new row, resp. a column of the key or row that was. */
 extern void heap_row_set(HeapRow *row, int column, const CdcCell *cell);
 extern void heap_row_set_old(HeapRow *row, int column, const CdcCell *cell);
 

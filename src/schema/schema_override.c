@@ -52,9 +52,8 @@ struct SchemaOverride
 
 /* ----------------------------------------------------------------- reading */
 
-/* Look a type up as workers do; InvalidOid when there is none of that name. */
-static Oid
-read_type(const char *text, int32 *typmod)
+Oid
+schema_read_type(const char *text, int32 *typmod)
 {
 	int level = NewGUCNestLevel();
 	TypeName *name;
@@ -191,7 +190,7 @@ schema_overrides_check(const char *json)
 		const SchemaOverride *override = lfirst(lc);
 		int32 typmod;
 
-		if (!OidIsValid(read_type(override->type, &typmod)))
+		if (!OidIsValid(schema_read_type(override->type, &typmod)))
 			throw_bad(override->pattern, psprintf("Type \"%s\" does not exist.", override->type),
 			          "Types that are not PostgreSQL's own are written with their schema.");
 	}
@@ -243,7 +242,7 @@ schema_target_type_sql(const CdcTableDef *def, const CdcColumnDef *column,
 		return name;
 
 	attribute.attnum = 1;
-	attribute.atttypid = read_type(override->type, &attribute.atttypmod);
+	attribute.atttypid = schema_read_type(override->type, &attribute.atttypmod);
 	if (!OidIsValid(attribute.atttypid))
 	{
 		*why = psprintf("option \"%s\" (\"%s\") gives it the type %s, which does not exist",

@@ -31,6 +31,13 @@ extern char *schema_target_type_sql(const CdcTableDef *def, const CdcColumnDef *
 extern bool schema_column_is_overridden(const CdcTableDef *def, const CdcColumnDef *column,
                                         const SchemaTypeOptions *options);
 
+/* Look a type up as workers do, by its SQL text; InvalidOid when there is none of that name. */
+extern Oid schema_read_type(const char *text, int32 *typmod);
+
+/* Put the source's key into a table's mapping, in CurrentMemoryContext. */
+struct SchemaTable;
+extern void schema_collect_key(const CdcTableDef *def, struct SchemaTable *table);
+
 /* Oid of a type that an installed extension owns; InvalidOid when there is none. */
 extern Oid schema_extension_type(const char *extension, const char *type_name);
 

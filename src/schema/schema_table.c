@@ -211,9 +211,8 @@ schema_def_is_supported(const CdcTableDef *def, const SchemaTypeOptions *options
 	return reasons.len == 0;
 }
 
-/* The target's attribute of that name; NULL when there is none. */
-static Form_pg_attribute
-find_attribute(TupleDesc desc, const char *name)
+Form_pg_attribute
+schema_find_attribute(TupleDesc desc, const char *name)
 {
 	for (int i = 0; i < desc->natts; i++)
 	{
@@ -226,17 +225,14 @@ find_attribute(TupleDesc desc, const char *name)
 }
 
 /* Attributes that the source lacks must get along without a value. */
-static void
-check_other_attributes(const SchemaTable *table, TupleDesc desc, StringInfo reasons)
+void
+schema_check_other_attributes(TupleDesc desc, const bool *given, StringInfo reasons)
 {
 	for (int i = 0; i < desc->natts; i++)
 	{
 		Form_pg_attribute att = TupleDescAttr(desc, i);
-		bool is_mapped = false;
 
-		for (int j = 0; j < table->ncolumns && !is_mapped; j++)
-			is_mapped = table->columns[j].attnum == att->attnum;
-		if (att->attisdropped || is_mapped || !att->attnotnull || att->atthasdef ||
+		if (att->attisdropped || given[i] || !att->attnotnull || att->atthasdef ||
 		    att->attidentity != '\0')
 			continue;
 		add_reason(
@@ -247,8 +243,8 @@ check_other_attributes(const SchemaTable *table, TupleDesc desc, StringInfo reas
 }
 
 /* The target's primary key, when it has one, must be the source's key: rows are found by it. */
-static void
-check_primary_key(const SchemaTable *table, Relation rel, StringInfo reasons)
+void
+schema_check_primary_key(Relation rel, int nkey, const AttrNumber *key, StringInfo reasons)
 {
 	HeapTuple tuple;
 	Form_pg_index index;
@@ -262,15 +258,14 @@ check_primary_key(const SchemaTable *table, Relation rel, StringInfo reasons)
 		elog(ERROR, "cache lookup failed for index %u", rel->rd_pkindex);
 	index = (Form_pg_index) GETSTRUCT(tuple);
 
-	same = index->indnkeyatts == table->nkey;
-	for (int i = 0; i < table->nkey && same; i++)
+	same = index->indnkeyatts == nkey;
+	for (int i = 0; i < nkey && same; i++)
 	{
-		AttrNumber attnum = table->columns[table->key[i]].attnum;
 		bool found = false;
 
 		for (int j = 0; j < index->indnkeyatts && !found; j++)
-			found = index->indkey.values[j] == attnum;
-		same = found && attnum != 0;
+			found = index->indkey.values[j] == key[i];
+		same = found && key[i] != 0;
 	}
 	if (!same)
 		add_reason(reasons, "The primary key \"%s\" does not have the columns of the source's key.",
@@ -278,8 +273,34 @@ check_primary_key(const SchemaTable *table, Relation rel, StringInfo reasons)
 	ReleaseSysCache(tuple);
 }
 
+/* What a plain mapping comes to. */
 static void
-collect_key(const CdcTableDef *def, SchemaTable *table)
+check_target(const SchemaTable *table, Relation rel, StringInfo reasons)
+{
+	AttrNumber *key = palloc(sizeof(AttrNumber) * Max(table->nkey, 1));
+
+	for (int i = 0; i < table->nkey; i++)
+		key[i] = table->columns[table->key[i]].attnum;
+	schema_check_primary_key(rel, table->nkey, key, reasons);
+	pfree(key);
+}
+
+static void
+check_others(const SchemaTable *table, TupleDesc desc, StringInfo reasons)
+{
+	bool *given = palloc0(sizeof(bool) * Max(desc->natts, 1));
+
+	for (int i = 0; i < table->ncolumns; i++)
+	{
+		if (table->columns[i].attnum > 0)
+			given[table->columns[i].attnum - 1] = true;
+	}
+	schema_check_other_attributes(desc, given, reasons);
+	pfree(given);
+}
+
+void
+schema_collect_key(const CdcTableDef *def, SchemaTable *table)
 {
 	table->key = palloc0(Max(def->nkey, 1) * sizeof(int));
 	table->nkey = (int) def->nkey;
@@ -314,13 +335,13 @@ schema_table_open(const CdcTableDef *def, Relation rel, const SchemaPolicies *po
 	table->natts = desc->natts;
 	table->ncolumns = (int) def->ncolumns;
 	table->columns = palloc0(Max(def->ncolumns, 1) * sizeof(SchemaColumn));
-	collect_key(def, table);
+	schema_collect_key(def, table);
 
 	for (uint32 i = 0; i < def->ncolumns; i++)
 	{
 		const CdcColumnDef *column = &def->columns[i];
 		char *name = schema_server_string(column->name);
-		Form_pg_attribute att = find_attribute(desc, name);
+		Form_pg_attribute att = schema_find_attribute(desc, name);
 		char *why;
 
 		table->columns[i].def = column;
@@ -345,8 +366,8 @@ schema_table_open(const CdcTableDef *def, Relation rel, const SchemaPolicies *po
 	if (missing.len > 0)
 		add_reason(&reasons, "Columns missing in the target: %s.", missing.data);
 	else
-		check_primary_key(table, rel, &reasons);
-	check_other_attributes(table, desc, &reasons);
+		check_target(table, rel, &reasons);
+	check_others(table, desc, &reasons);
 
 	if (reasons.len > 0)
 		ereport(

@@ -11,6 +11,7 @@
 #define CDC_SCHEMA_TABLE_H
 
 #include "postgres.h"
+#include "lib/stringinfo.h"
 #include "utils/jsonb.h"
 #include "utils/rel.h"
 
@@ -42,6 +43,23 @@ extern bool schema_def_is_supported(const CdcTableDef *def, const SchemaTypeOpti
 extern List *schema_create_statements(const CdcTableDef *def, const char *target_schema,
                                       const char *target_table, const SchemaTypeOptions *options);
 
+/* A column of a target that is not simply the source's. Strings in the database's encoding. */
+typedef struct SchemaOutput
+{
+	const char *name;
+	const char *type;         /* as SQL text */
+	const CdcColumnDef *from; /* it is this column unchanged; NULL: something else */
+	bool not_null;
+} SchemaOutput;
+
+/* The same for a target with these columns (List of SchemaOutput) and that key (List of char *, their names). */
+extern List *schema_create_statements_for(const CdcTableDef *def, List *outputs, List *key,
+                                          const char *target_schema, const char *target_table,
+                                          const SchemaTypeOptions *options);
+
+/* Is a column of a target that is made for that source column NOT NULL? */
+extern bool schema_column_is_not_null(const CdcColumnDef *column, const SchemaTypeOptions *options);
+
 /* What becomes of one index of the source on the target. */
 typedef struct SchemaIndex
 {
@@ -66,11 +84,11 @@ extern char *schema_index_name(const char *table, const char *index, int attempt
 /* Name of an index of the relation that serves as the wanted one; NULL when there is none. */
 extern char *schema_index_find(const SchemaIndex *index, Relation rel);
 
-/* The open mapping of one source table to its target relation. */
+/* The open mapping of one source table to its target relation, or to a row type (schema_row_open). */
 typedef struct SchemaTable
 {
 	const CdcTableDef *def; /* declared */
-	Oid relid;
+	Oid relid;    /* InvalidOid: a row type */
 	int natts;    /* of the target's tuple descriptor */
 	int ncolumns; /* source columns, in def's order */
 	SchemaColumn *
@@ -87,6 +105,29 @@ typedef struct SchemaTable
  */
 extern SchemaTable *schema_table_open(const CdcTableDef *def, Relation rel,
                                       const SchemaPolicies *policies, MemoryContext cxt);
+
+/* What a mapping looks at. The target's attribute of that name; NULL when there is none. */
+extern Form_pg_attribute schema_find_attribute(TupleDesc desc, const char *name);
+
+/* Add sentences to reasons: attributes that are not given and need a value; a primary key that is not the source's. */
+extern void schema_check_other_attributes(TupleDesc desc, const bool *given, StringInfo reasons);
+extern void schema_check_primary_key(Relation rel, int nkey, const AttrNumber *key, StringInfo reasons);
+
+/* Why a target's attribute cannot be that part of the source's key, as it is: a sentence; NULL when it can. */
+extern char *schema_key_column_fault(const CdcColumnDef *column, Form_pg_attribute attribute);
+
+/*
+ * The row type of a source table by itself, with the types that a target would be made with, and some attributes more
+ * that the caller initialises. Throws when a column has no type.
+ */
+extern TupleDesc schema_row_type(const CdcTableDef *def, const SchemaTypeOptions *options, int extra);
+
+/*
+ * Map a source table to that row type: columns that are not used have attnum 0. not_null: per column, a policy may
+ * not make it NULL. run_as: whose code types of users are, if that is not the current role's.
+ */
+extern SchemaTable *schema_row_open(const CdcTableDef *def, TupleDesc desc, const bool *used, const bool *not_null,
+                                    const SchemaPolicies *policies, Oid run_as, MemoryContext cxt);
 
 /*
  * Compare the definition that an event carries with the declared one. On

@@ -50,6 +50,8 @@ typedef struct SchemaTypeOptions
 	bool make_cascades;       /* what they do is done here, so it has to be known exactly */
 	List *overrides;          /* of SchemaOverride, most specific first: see schema_override.c */
 	SchemaPolicies policies;
+	List *transforms;   /* of TransformRule, see transform/transform_rule.h */
+	const char *server; /* name of the source's SERVER */
 } SchemaTypeOptions;
 
 /*

@@ -34,6 +34,7 @@
 #include "mysql/mysql_server.h"
 #include "schema/table.h"
 #include "snapshot/snapshot.h"
+#include "transform/transform_rule.h"
 #include "util/util_subtransaction.h"
 #include "util/util_wait.h"
 
@@ -175,7 +176,7 @@ take_table(const Adopt *adopt, CatalogTable *table, const CdcTableDef *def)
 				 errhint("Leave one of them out, or make a pipeline with another target schema for it.")));
 
 	/* opening checks rights, key and columns */
-	heap_row_close(heap_row_open(relid, def, &adopt->options.policies));
+	heap_row_close(heap_row_open(relid, def, &adopt->options));
 }
 
 typedef struct TryTable
@@ -264,7 +265,7 @@ snapshot_adopt(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint, C
 	Adopt		adopt = {.pipeline = pipeline};
 
 	MemoryContextSwitchTo(cxt);
-	schema_options_read(pipeline, &adopt.options);
+	transform_options_read(pipeline, &adopt.options);
 	read_catalog(&adopt, log);
 	ask_source(&adopt, endpoint);
 	write_down(&adopt, log);

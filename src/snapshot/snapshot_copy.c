@@ -45,6 +45,7 @@
 #include "heap/heap_sql.h"
 #include "mysql/mysql_text.h"
 #include "snapshot/snapshot_copy.h"
+#include "transform/transform_rule.h"
 #include "util/util_arena.h"
 #include "util/util_error.h"
 #include "util/util_wait.h"
@@ -83,7 +84,7 @@ snapshot_create(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint, 
 	copy->hooks = *hooks;
 	copy->stop_pipeline = strcmp(util_option_text(&catalog_pipeline_options, "on_error",
 												  catalog_pipeline_option(pipeline, "on_error")), "stop") == 0;
-	schema_options_read(pipeline, &copy->types);
+	transform_options_read(pipeline, &copy->types);
 	cdc_arena_init(&copy->arena,
 				   util_context_allocator(AllocSetContextCreate(cxt, "cdc snapshot values",
 																ALLOCSET_DEFAULT_SIZES)), 0);
@@ -177,7 +178,11 @@ copy_error_context(void *arg)
 	SnapshotCopy *copy = arg;
 	const CopyTable *table = copy->page->chunk->table;
 
-	if (copy->row != NULL && copy->row->current != NULL)
+	if (copy->row != NULL && copy->row->computing != NULL)
+		errcontext("snapshot of pipeline \"%s\", table \"%s.%s\", transform \"%s\", chunk %d, row " INT64_FORMAT,
+				   copy->pipeline_name, table->source_schema, table->source_table,
+				   copy->row->computing, copy->page->chunk->chunk_no, copy->row_no);
+	else if (copy->row != NULL && copy->row->current != NULL)
 		errcontext("snapshot of pipeline \"%s\", table \"%s.%s\", column \"%s\", chunk %d, row " INT64_FORMAT,
 				   copy->pipeline_name, table->source_schema, table->source_table,
 				   copy->row->current->name, copy->page->chunk->chunk_no, copy->row_no);
@@ -187,14 +192,20 @@ copy_error_context(void *arg)
 				   copy->page->chunk->chunk_no, copy->row_no);
 }
 
-void
+bool
 snapshot_fill_row(SnapshotCopy *copy, const CopyTable *table, HeapRow *row,
 				  const char *const *values, const uint32 *lengths)
 {
 	const CdcTableDef *def = table->def;
 
 	cdc_arena_reset(&copy->arena);
-	heap_target_clear(row->target->slot);
+	if (heap_row_wants_origin(row))
+	{
+		HeapRowOrigin origin = {.operation = "copy"};
+
+		heap_row_set_origin(row, &origin);
+	}
+	heap_row_begin(row);
 	for (uint32 i = 0; i < def->ncolumns; i++)
 	{
 		CdcCell		cell;
@@ -207,6 +218,7 @@ snapshot_fill_row(SnapshotCopy *copy, const CopyTable *table, HeapRow *row,
 			heap_row_bad_cell(&def->columns[i], &err);
 		heap_row_set(row, i, &cell);
 	}
+	return heap_row_make(row);
 }
 
 /*
@@ -274,7 +286,7 @@ insert_rows(SnapshotCopy *copy, const PageNotes *notes)
 	HeapRow    *row;
 	int64		replaced = 0;
 
-	row = heap_row_open(table->target, table->def, &copy->types.policies);
+	row = heap_row_open(table->target, table->def, &copy->types);
 	copy->row = row;
 	rows_begin(row->target, notes);
 	old = MemoryContextSwitchTo(row_cxt);
@@ -286,7 +298,8 @@ insert_rows(SnapshotCopy *copy, const PageNotes *notes)
 		copy->row_no = i + 1;
 
 		(void) heap_row_take_replaced(row);		/* of a row that was left out */
-		snapshot_fill_row(copy, table, row, page->rows[i].values, page->rows[i].lengths);
+		if (!snapshot_fill_row(copy, table, row, page->rows[i].values, page->rows[i].lengths))
+			continue;
 		if (!notes->look_up)
 			heap_bulk_insert(row->target);
 		else if (!merge_row(copy, row, notes))

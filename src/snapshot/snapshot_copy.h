@@ -114,8 +114,8 @@ extern void snapshot_close_session(SnapshotCopy *copy); /* what it was sending i
 extern bool snapshot_table_is_due(const SnapshotCopy *copy, const CopyTable *table);	/* in a transaction */
 
 
-/* Turn a row's text into the target's slot. */
-extern void snapshot_fill_row(SnapshotCopy *copy, const CopyTable *table, HeapRow *row,
+/* Turn a row's text into the target's slot. False: a filter leaves it out, and only its key is there. */
+extern bool snapshot_fill_row(SnapshotCopy *copy, const CopyTable *table, HeapRow *row,
 							  const char *const *values, const uint32 *lengths);
 
 /* snapshot_keyless.c: copy a table without a key, or find that it cannot be had now. False when there is none. */

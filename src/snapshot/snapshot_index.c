@@ -60,6 +60,7 @@
 #include "heap/heap_row.h"
 #include "schema/table.h"
 #include "snapshot/snapshot.h"
+#include "transform/transform_rule.h"
 
 /* So many names are tried before it is given up. */
 #define MAX_NAME_ATTEMPTS 100
@@ -542,7 +543,7 @@ snapshot_index_create(const CatalogPipeline *pipeline)
 	ix->pipeline = pipeline;
 	ix->cxt = AllocSetContextCreate(CurrentMemoryContext, "cdc indexes", ALLOCSET_DEFAULT_SIZES);
 	ix->step_cxt = AllocSetContextCreate(ix->cxt, "cdc index step", ALLOCSET_DEFAULT_SIZES);
-	schema_options_read(pipeline, &ix->types);
+	transform_options_read(pipeline, &ix->types);
 	ix->has_lock = catalog_lock_indexes(pipeline->id);
 	return ix;
 }

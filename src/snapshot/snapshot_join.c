@@ -47,6 +47,7 @@
 #include "catalog/catalog_shadow.h"
 #include "heap/heap_row.h"
 #include "snapshot/snapshot_private.h"
+#include "transform/transform_rule.h"
 #include "util/util_pattern.h"
 #include "util/util_wait.h"
 
@@ -197,7 +198,7 @@ anew_target(const SnapshotPrepare *p, SnapshotCandidate *c)
 	}
 
 	/* opening checks rights, key and columns */
-	row = heap_row_open(relid, c->def, &p->options.policies);
+	row = heap_row_open(relid, c->def, &p->options);
 	has_rows = heap_target_has_rows(row->target);
 	heap_row_close(row);
 	if (has_rows && c->def->nkey == 0)
@@ -456,7 +457,7 @@ snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, const CatalogPos
 		p.pipeline = pipeline;
 		p.is_joining = true;
 		known = without_unwanted(pipeline, known, &left);
-		schema_options_read(pipeline, &p.options);
+		transform_options_read(pipeline, &p.options);
 		p.start = snapshot_start_read(pipeline);
 		p.routes = transform_routes_read(pipeline);
 		ask_source(&p, endpoint, durable, known);

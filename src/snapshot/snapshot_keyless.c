@@ -276,8 +276,8 @@ copy_rows(SnapshotCopy *copy, CopyTable *table, HeapRow *row, int64 *bytes)
 							table->source_schema, table->source_table)));
 		for (int i = 0; i < from.nfields; i++)
 			*bytes += from.lengths[i];
-		snapshot_fill_row(copy, table, row, from.values, from.lengths);
-		heap_bulk_insert(row->target);
+		if (snapshot_fill_row(copy, table, row, from.values, from.lengths))
+			heap_bulk_insert(row->target);
 		mysql_session_let_go(copy->session);
 		if (n % throttle_rows == 0)
 			copy->hooks.throttle(copy->hooks.arg, throttle_rows);
@@ -425,7 +425,7 @@ copy_table(SnapshotCopy *copy, CopyTable *table, const CdcPosition *mark)
 	heap_transaction_begin();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	MemoryContextSwitchTo(copy->step_cxt);
-	copy->row = heap_row_open(table->target, table->def, &copy->types.policies);
+	copy->row = heap_row_open(table->target, table->def, &copy->types);
 	heap_bulk_begin(copy->row->target);
 	ledger.rows = copy_rows(copy, table, copy->row, &ledger.bytes);
 	heap_bulk_end(copy->row->target);

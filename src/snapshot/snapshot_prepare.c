@@ -34,6 +34,7 @@
 
 #include "heap/heap_row.h"
 #include "snapshot/snapshot_private.h"
+#include "transform/transform_table.h"
 #include "util/util_spi.h"
 #include "util/util_subtransaction.h"
 #include "util/util_wait.h"
@@ -325,14 +326,14 @@ snapshot_make_target(const SnapshotPrepare *p, SnapshotCandidate *c)
 	HeapRow    *row;
 
 	if (existed)
-		existed = snapshot_start_existing(&p->start, table, relid, c->def, &p->options.policies);
+		existed = snapshot_start_existing(&p->start, table, relid, c->def, &p->options);
 	else
 		snapshot_start_missing(&p->start, table);
 	if (!existed)
 	{
 		MemoryContext cxt = CurrentMemoryContext;
-		List	   *statements = schema_create_statements(c->def, table->target_schema,
-														  table->target_table, &p->options);
+		List	   *statements = transform_create_statements(c->def, table->target_schema,
+															 table->target_table, &p->options);
 		ListCell   *lc;
 
 		SPI_connect();
@@ -350,7 +351,7 @@ snapshot_make_target(const SnapshotPrepare *p, SnapshotCandidate *c)
 	}
 
 	/* opening checks rights, key and columns */
-	row = heap_row_open(relid, c->def, &p->options.policies);
+	row = heap_row_open(relid, c->def, &p->options);
 	c->keeps_rows = snapshot_start_keeps_rows(&p->start, table, row->target);
 	if (c->keeps_rows && c->def->nkey == 0)
 		ereport(ERROR,
@@ -585,7 +586,7 @@ snapshot_prepare(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint,
 	SnapshotPrepare p = {.pipeline = pipeline};
 
 	MemoryContextSwitchTo(cxt);
-	schema_options_read(pipeline, &p.options);
+	transform_options_read(pipeline, &p.options);
 	p.start = snapshot_start_read(pipeline);
 	p.routes = transform_routes_read(pipeline);
 

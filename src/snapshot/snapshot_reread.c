@@ -199,8 +199,8 @@ write_row(SnapshotCopy *copy, Answer *answer, HeapRow *row, const MysqlRow *valu
 {
 	HeapTarget *target = row->target;
 	CatalogReread *entry;
+	bool		is_in = snapshot_fill_row(copy, answer->table, row, values->values, values->lengths);
 
-	snapshot_fill_row(copy, answer->table, row, values->values, values->lengths);
 	heap_row_search_new(row);
 	entry = find_entry(answer->entries, chunk_key_bytes(target, target->search));
 	if (entry == NULL)
@@ -208,11 +208,15 @@ write_row(SnapshotCopy *copy, Answer *answer, HeapRow *row, const MysqlRow *valu
 	answer->entries = list_delete_ptr(answer->entries, entry);
 	if (!is_unchanged(entry))
 		return;
-	if (heap_target_find(target))
-		heap_target_update(target);
-	else
-		heap_target_insert(target);
-	catalog_deleted_remove(entry->pipeline_id, entry->table_id, entry->key);
+	/* a row that a filter leaves out stays listed as gone: it was taken away when it was listed */
+	if (is_in)
+	{
+		if (heap_target_find(target))
+			heap_target_update(target);
+		else
+			heap_target_insert(target);
+		catalog_deleted_remove(entry->pipeline_id, entry->table_id, entry->key);
+	}
 	entry->is_read = true;
 	entry->at = answer->seen;
 	entry->gtid = NULL;
@@ -224,7 +228,7 @@ write_rows(SnapshotCopy *copy, Answer *answer)
 {
 	MemoryContext row_cxt = AllocSetContextCreate(CurrentMemoryContext, "cdc snapshot row", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old;
-	HeapRow    *row = heap_row_open(answer->table->target, answer->table->def, &copy->types.policies);
+	HeapRow    *row = heap_row_open(answer->table->target, answer->table->def, &copy->types);
 	int64		replaced;
 	ListCell   *lc;
 

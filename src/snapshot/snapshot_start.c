@@ -87,9 +87,9 @@ snapshot_start_missing(const SnapshotStart *start, const CatalogTable *table)
 }
 
 static void
-truncate_target(const char *name, Oid relid, const CdcTableDef *def, const SchemaPolicies *policies)
+truncate_target(const char *name, Oid relid, const CdcTableDef *def, const SchemaTypeOptions *options)
 {
-	HeapRow    *row = heap_row_open(relid, def, policies);	/* checks kind, rights and columns */
+	HeapRow    *row = heap_row_open(relid, def, options);	/* checks kind, rights and columns */
 	Oid			write_as = row->target->write_as;
 	/* a partitioned table has no rows of its own; children that merely inherit are other tables */
 	bool		with_parts = row->target->rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
@@ -143,13 +143,13 @@ drop_target(const CatalogTable *table, const char *name)
 
 bool
 snapshot_start_existing(const SnapshotStart *start, const CatalogTable *table, Oid relid,
-						const CdcTableDef *def, const SchemaPolicies *policies)
+						const CdcTableDef *def, const SchemaTypeOptions *options)
 {
 	MemoryContext cxt = CurrentMemoryContext;
 	const char *name = quote_qualified_identifier(table->target_schema, table->target_table);
 
 	if (start->existing == SNAPSHOT_EXISTING_TRUNCATE)
-		truncate_target(name, relid, def, policies);
+		truncate_target(name, relid, def, options);
 	else if (start->existing == SNAPSHOT_EXISTING_REPLACE)
 		drop_target(table, name);
 	MemoryContextSwitchTo(cxt);

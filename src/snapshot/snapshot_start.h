@@ -53,7 +53,7 @@ extern void snapshot_start_missing(const SnapshotStart *start, const CatalogTabl
  * to be made now. In a transaction with an active snapshot. Throws.
  */
 extern bool snapshot_start_existing(const SnapshotStart *start, const CatalogTable *table, Oid relid,
-									const CdcTableDef *def, const SchemaPolicies *policies);
+									const CdcTableDef *def, const SchemaTypeOptions *options);
 
 /*
  * May the target, which is open, have the rows that it has? Throws when not.

@@ -33,6 +33,7 @@
 #include "utils/snapmgr.h"
 
 #include "heap/heap_row.h"
+#include "transform/transform_rule.h"
 #include "util/util_arena.h"
 #include "util/util_pattern.h"
 #include "util/util_wait.h"
@@ -74,7 +75,7 @@ verify_create(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint, co
 									   catalog_pipeline_option(pipeline, "snapshot_chunk_rows"));
 	verify->sample_percent = (int) util_option_int(&catalog_pipeline_options, "verify_sample_percent",
 												   catalog_pipeline_option(pipeline, "verify_sample_percent"));
-	schema_options_read(pipeline, &verify->types);
+	transform_options_read(pipeline, &verify->types);
 	cdc_arena_init(&verify->arena,
 				   util_context_allocator(AllocSetContextCreate(cxt, "cdc verify values",
 																ALLOCSET_DEFAULT_SIZES)), 0);

@@ -1,0 +1,187 @@
+/*-------------------------------------------------------------------------
+ *
+ * transform_rule.c
+ *	  Option transforms: what the user wants to become of rows.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/jsonb.h"
+
+#include "catalog/catalog.h"
+#include "transform/transform_parse.h"
+#include "transform/transform_rule.h"
+#include "util/util_pattern.h"
+
+static _Noreturn void
+throw_bad(int number, const char *detail, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("invalid member %d of option \"%s\"", number, TRANSFORM_OPTION),
+			 errdetail_internal("%s", detail),
+			 errhint("%s", hint)));
+}
+
+static JsonbValue *
+member(const JsonbValue *object, const char *name)
+{
+	return getKeyJsonValueFromContainer(object->val.binary.data, name, (int) strlen(name), NULL);
+}
+
+/* A string that is not empty; NULL when the member is not there. */
+static char *
+text_member(int number, const JsonbValue *object, const char *name)
+{
+	JsonbValue *value = member(object, name);
+
+	if (value == NULL)
+		return NULL;
+	if (value->type != jbvString || value->val.string.len == 0)
+		throw_bad(number, psprintf("Its \"%s\" is not a text.", name),
+				  strcmp(name, "filter") == 0 ? "For example: \"filter\": \"status <> 'new'\"."
+				  : "For example: \"projection\": \"*, price * quantity AS total\".");
+	return pnstrdup(value->val.string.val, value->val.string.len);
+}
+
+/* A string, or an array of strings, as a List of char *. */
+static List *
+texts_member(int number, const JsonbValue *object, const char *name, bool or_text)
+{
+	JsonbValue *value = member(object, name);
+	List	   *result = NIL;
+	uint32		count;
+
+	if (value == NULL)
+		return NIL;
+	if (or_text && value->type == jbvString && value->val.string.len > 0)
+		return list_make1(pnstrdup(value->val.string.val, value->val.string.len));
+	count = value->type == jbvBinary && JsonContainerIsArray(value->val.binary.data)
+		? JsonContainerSize(value->val.binary.data) : 0;
+	for (uint32 i = 0; i < count; i++)
+	{
+		JsonbValue *element = getIthJsonbValueFromContainer(value->val.binary.data, i);
+
+		if (element->type != jbvString || element->val.string.len == 0)
+			count = 0;
+		else
+			result = lappend(result, pnstrdup(element->val.string.val, element->val.string.len));
+	}
+	if (count == 0)
+		throw_bad(number, psprintf("Its \"%s\" is not an array of texts%s.", name, or_text ? ", nor one text" : ""),
+				  or_text ? "For example: \"tables\": [\"shop.*\", \"!shop.log\"]." : "For example: \"key\": [\"id\", \"shard\"].");
+	return result;
+}
+
+/* Names of members that mean nothing. */
+static void
+check_names(int number, const JsonbValue *object)
+{
+	static const char *const names[] = {"tables", "projection", "filter", "key", "description"};
+	JsonbIterator *it = JsonbIteratorInit(object->val.binary.data);
+	JsonbIteratorToken token;
+	JsonbValue	key;
+
+	while ((token = JsonbIteratorNext(&it, &key, true)) != WJB_DONE)
+	{
+		bool		known = false;
+		char	   *name;
+
+		if (token != WJB_KEY)
+			continue;
+		name = pnstrdup(key.val.string.val, key.val.string.len);
+		for (size_t i = 0; i < lengthof(names); i++)
+			known |= strcmp(names[i], name) == 0;
+		if (strcmp(name, "partition_key") == 0)
+			throw_bad(number, "\"partition_key\" says where a sink puts a row, and this pipeline writes to tables.",
+					  "Leave it out. A target that is partitioned routes its rows by itself.");
+		if (!known)
+			throw_bad(number, psprintf("It has a member \"%s\", which means nothing.", name),
+					  "Members are: tables, projection, filter, key, description.");
+	}
+}
+
+static TransformRule *
+read_rule(int number, const JsonbValue *value)
+{
+	TransformRule *rule = palloc0(sizeof(TransformRule));
+	ListCell   *lc;
+
+	if (value->type != jbvBinary || !JsonContainerIsObject(value->val.binary.data))
+		throw_bad(number, "It is not an object.",
+				  "For example: {\"tables\": \"shop.orders\", \"filter\": \"status <> 'new'\"}.");
+	check_names(number, value);
+	rule->number = number;
+	rule->tables = texts_member(number, value, "tables", true);
+	rule->projection = text_member(number, value, "projection");
+	rule->filter = text_member(number, value, "filter");
+	rule->key = texts_member(number, value, "key", false);
+	(void) text_member(number, value, "description");	/* for people */
+	if (rule->tables == NIL)
+		throw_bad(number, "It does not say which tables it is for.",
+				  "Give \"tables\": a pattern schema.table, or an array of them.");
+	foreach(lc, rule->tables)
+	{
+		if (!util_pattern_is_valid(lfirst(lc)))
+			throw_bad(number, psprintf("\"%s\" is not of the form schema.table.", (char *) lfirst(lc)),
+					  "* stands for any characters, ? for one; a pattern that begins with ! leaves tables out.");
+	}
+	return rule;
+}
+
+List *
+transform_rules_read(const char *json)
+{
+	List	   *result = NIL;
+	Jsonb	   *jsonb;
+	uint32		count;
+
+	if (json == NULL)
+		return NIL;
+	jsonb = DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(json)));
+	count = JB_ROOT_COUNT(jsonb);
+	for (uint32 i = 0; i < count; i++)
+		result = lappend(result, read_rule((int) i + 1, getIthJsonbValueFromContainer(&jsonb->root, i)));
+	return result;
+}
+
+void
+transform_rules_check(const char *json)
+{
+	ListCell   *lc;
+
+	foreach(lc, transform_rules_read(json))
+	{
+		const TransformRule *rule = lfirst(lc);
+
+		(void) transform_parse_projection(rule);
+		(void) transform_parse_filter(rule);
+	}
+}
+
+const TransformRule *
+transform_rule_find(List *rules, const char *schema, const char *name)
+{
+	ListCell   *lc;
+
+	foreach(lc, rules)
+	{
+		const TransformRule *rule = lfirst(lc);
+
+		if (util_patterns_match(rule->tables, schema, name, NULL))
+			return rule;
+	}
+	return NULL;
+}
+
+void
+transform_options_read(const struct CatalogPipeline *pipeline, SchemaTypeOptions *options)
+{
+	schema_options_read(pipeline, options);
+	options->transforms = transform_rules_read(catalog_pipeline_option(pipeline, TRANSFORM_OPTION));
+	options->server = pipeline->source != NULL ? pstrdup(pipeline->source) : "";
+}

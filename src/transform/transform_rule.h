@@ -1,0 +1,46 @@
+/*-------------------------------------------------------------------------
+ *
+ * transform_rule.h
+ *	  Option transforms: what the user wants to become of rows.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_TRANSFORM_RULE_H
+#define CDC_TRANSFORM_RULE_H
+
+#include "postgres.h"
+#include "nodes/pg_list.h"
+
+#include "schema/type_map.h"
+
+#define TRANSFORM_OPTION "transforms"
+
+/* One member of the option. Strings are in the database's encoding. */
+typedef struct TransformRule
+{
+	int			number;			/* its place in the option, from 1 */
+	List	   *tables;			/* patterns, List of char * */
+	char	   *projection;		/* as in SELECT; NULL: all columns */
+	char	   *filter;			/* as in WHERE; NULL: all rows */
+	List	   *key;			/* names of the target's columns; NIL: the source's key */
+} TransformRule;
+
+/*
+ * The option's text (NULL: not given) -> List of TransformRule, in CurrentMemoryContext. Throws at the first member that
+ * is not of the right form; needs no transaction.
+ */
+extern List *transform_rules_read(const char *json);
+
+/* The same, for who gives the option: looks at the syntax of projections and filters too. */
+extern void transform_rules_check(const char *json);
+
+/* The first that means that table; NULL when none does. */
+extern const TransformRule *transform_rule_find(List *rules, const char *schema, const char *name);
+
+struct CatalogPipeline;
+
+/* The options of a pipeline that concern types, values and rows. */
+extern void transform_options_read(const struct CatalogPipeline *pipeline, SchemaTypeOptions *options);
+
+#endif							/* CDC_TRANSFORM_RULE_H */

@@ -1,0 +1,400 @@
+/*-------------------------------------------------------------------------
+ *
+ * transform_table.c
+ *	  The transform of one source table: its row type, the columns and key of
+ *	  its target.
+ *
+ * NOTES
+ *	  What a mirror rests on has to hold for a transformed table too, so this is
+ *	  refused:
+ *
+ *	  - a key of the target that is not a function of the source's key: the
+ *		log's deletes have the key only, and a copied row and a streamed one must
+ *		meet under the same key. A part of the source's key that goes nowhere
+ *		would make two rows one.
+ *	  - a filter over what is true of a change and not of the row (operation,
+ *		time, position): whether a row is here would depend on the way it came.
+ *	  - without a key, anything that may come out differently for the same row:
+ *		a row that leaves is found by all it holds.
+ *	  - rows that foreign keys change without a word in the log: they are read
+ *		from the target, which has other columns.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+
+#include "transform/transform_table.h"
+
+static char *
+server_text(const char *utf8)
+{
+	return pg_any_to_server(pstrdup(utf8), (int) strlen(utf8), PG_UTF8);
+}
+
+const TransformRule *
+transform_table_rule(const CdcTableDef *def, const SchemaTypeOptions *options)
+{
+	const TransformRule *rule = options->transforms == NIL ? NULL
+		: transform_rule_find(options->transforms, def->schema, def->name);
+
+	return rule == NULL || (rule->projection == NULL && rule->filter == NULL && rule->key == NIL) ? NULL : rule;
+}
+
+static const Bitmapset *
+uses_of(const Transform *transform, int column)
+{
+	return column < 0 ? transform->filter_uses : transform->columns[column].uses;
+}
+
+bool
+transform_tells_change(const Transform *transform, int column)
+{
+	static const TransformMeta of_change[] = {TRANSFORM_OPERATION, TRANSFORM_COMMIT_TIME, TRANSFORM_POSITION};
+
+	for (size_t i = 0; i < lengthof(of_change); i++)
+	{
+		if (bms_is_member(transform_meta_attnum(transform, of_change[i]), uses_of(transform, column)))
+			return true;
+	}
+	return false;
+}
+
+/* ----------------------------------------------------------------------------- the key */
+
+static _Noreturn void pg_attribute_printf(3, 4)
+throw_key(const TransformTable *table, const char *hint, const char *fmt,...)
+{
+	char		detail[1024];
+	va_list		args;
+
+	va_start(args, fmt);
+	vsnprintf(detail, sizeof(detail), fmt, args);
+	va_end(args);
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("member %d of option \"%s\" gives source table \"%s.%s\" no key that rows can be found by",
+					table->transform->rule->number, TRANSFORM_OPTION, server_text(table->def->schema),
+					server_text(table->def->name)),
+			 errdetail_internal("%s", detail),
+			 errhint("%s", hint)));
+}
+
+static int
+find_column(const Transform *transform, const char *name)
+{
+	for (int i = 0; i < transform->ncolumns; i++)
+	{
+		if (strcmp(transform->columns[i].name, name) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/* Is it a function of the source's key, the same for a row however it changes? */
+static bool
+is_of_key(const TransformTable *table, int column)
+{
+	const Transform *transform = table->transform;
+	int			attnum = -1;
+
+	if (transform->columns[column].is_mutable || transform_tells_change(transform, column))
+		return false;
+	while ((attnum = bms_next_member(transform->columns[column].uses, attnum)) >= 0)
+	{
+		if (attnum <= transform->nsource && table->def->columns[attnum - 1].key_part == 0)
+			return false;
+	}
+	return true;
+}
+
+/* The column of the projection that stands for a part of the source's key: the part itself, else what is made of it under its name. */
+static int
+column_for_part(const TransformTable *table, int part)
+{
+	const Transform *transform = table->transform;
+
+	for (int i = 0; i < transform->ncolumns; i++)
+	{
+		if (transform->columns[i].from == part + 1)
+			return i;
+	}
+	return find_column(transform, server_text(table->def->columns[part].name));
+}
+
+/* Every part of the source's key has to go into the target's. */
+static void
+check_whole(const TransformTable *table)
+{
+	for (uint32 part = 0; part < table->def->ncolumns; part++)
+	{
+		bool		is_used = table->def->columns[part].key_part == 0;
+
+		for (int i = 0; i < table->nkey; i++)
+			is_used |= bms_is_member((int) part + 1, table->transform->columns[table->key[i]].uses);
+		if (!is_used)
+			throw_key(table, "Give the column to the key too.",
+					  "Column \"%s\" of the source's key is in no column of the target's key, so different rows would be one.",
+					  server_text(table->def->columns[part].name));
+	}
+}
+
+static void
+set_key(TransformTable *table)
+{
+	const TransformRule *rule = table->transform->rule;
+	const CdcTableDef *def = table->def;
+	ListCell   *lc;
+
+	if (def->nkey == 0)
+	{
+		if (rule->key != NIL)
+			throw_key(table, "Leave out \"key\", or give the source's table a primary key.",
+					  "The source's table has no key, so nothing says which rows a change means.");
+		return;
+	}
+	table->key = palloc0(sizeof(int) * Max(def->nkey, list_length(rule->key)));
+	foreach(lc, rule->key)
+	{
+		int			column = find_column(table->transform, lfirst(lc));
+
+		if (column < 0)
+			throw_key(table, "Name columns that the projection makes.",
+					  "Its \"key\" has a column \"%s\", and the projection has none.", (char *) lfirst(lc));
+		for (int i = 0; i < table->nkey; i++)
+		{
+			if (table->key[i] == column)
+				throw_key(table, "Name each column once.", "Its \"key\" has column \"%s\" twice.", (char *) lfirst(lc));
+		}
+		table->key[table->nkey++] = column;
+	}
+	for (uint32 part = 1; rule->key == NIL && part <= def->nkey; part++)
+	{
+		for (uint32 i = 0; i < def->ncolumns; i++)
+		{
+			int			column = def->columns[i].key_part == part ? column_for_part(table, (int) i) : -1;
+
+			if (def->columns[i].key_part != part)
+				continue;
+			if (column < 0)
+				throw_key(table, "Add the column to the projection, or say with \"key\" which columns tell rows apart.",
+						  "Column \"%s\" of the source's key is not in the projection.", server_text(def->columns[i].name));
+			table->key[table->nkey++] = column;
+		}
+	}
+	for (int i = 0; i < table->nkey; i++)
+	{
+		if (!is_of_key(table, table->key[i]))
+			throw_key(table, "Make it of columns of the source's key, cdc_server, cdc_schema and cdc_table, with immutable functions.",
+					  "Column \"%s\" is not made of the source's key alone, so a deleted row would not be found.",
+					  table->transform->columns[table->key[i]].name);
+	}
+	check_whole(table);
+}
+
+/* ------------------------------------------------------------------------------ making */
+
+static _Noreturn void
+throw_refused(const TransformTable *table, char *detail, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("member %d of option \"%s\" cannot be used for source table \"%s.%s\"",
+					table->transform->rule->number, TRANSFORM_OPTION, server_text(table->def->schema),
+					server_text(table->def->name)),
+			 errdetail_internal("%s", detail),
+			 errhint("%s", hint)));
+}
+
+static void
+check_same_for_row(const TransformTable *table)
+{
+	const Transform *transform = table->transform;
+
+	if (transform_tells_change(transform, -1))
+		throw_refused(table, "Its filter looks at cdc_operation, cdc_commit_time or cdc_position, which say something of a change and not of the row.",
+					  "Filter by columns of the row.");
+	if (table->def->nkey > 0)
+		return;
+	if (transform->filter_is_mutable)
+		throw_refused(table, "The source's table has no key, and the filter may say something else of the same row later.",
+					  "Use immutable functions, or give the source's table a primary key.");
+	for (int i = 0; i < transform->ncolumns; i++)
+	{
+		if (transform->columns[i].is_mutable || transform_tells_change(transform, i))
+			throw_refused(table, psprintf("The source's table has no key, so rows are found by all they hold, and column \"%s\" may come out differently for the same row.",
+										  transform->columns[i].name),
+						  "Use immutable functions, or give the source's table a primary key.");
+	}
+}
+
+static void
+check_cascades(const TransformTable *table, const SchemaTypeOptions *options)
+{
+	const CdcTableDef *def = table->def;
+
+	for (uint32 i = 0; options->make_cascades && (def->known & CDC_FOREIGN_UNLOGGED) && i < def->nforeign; i++)
+		throw_refused(table, psprintf("Foreign key \"%s\" changes rows of the table, and the source does not log that; it is made good from the target's rows, which are others here.",
+									  server_text(def->foreign_keys[i].name)),
+					  "See option \"cascades\", or leave the table out of the transform.");
+}
+
+static void
+set_uses(TransformTable *table)
+{
+	const Transform *transform = table->transform;
+
+	table->used = palloc0(sizeof(bool) * Max(transform->nsource, 1));
+	table->held = palloc0(sizeof(AttrNumber) * Max(transform->nsource, 1));
+	table->attnums = palloc0(sizeof(AttrNumber) * Max(transform->ncolumns, 1));
+	for (int i = 0; i < transform->nsource; i++)
+	{
+		table->used[i] = table->def->columns[i].key_part != 0 || bms_is_member(i + 1, transform->filter_uses);
+		for (int j = 0; j < transform->ncolumns; j++)
+			table->used[i] |= bms_is_member(i + 1, transform->columns[j].uses);
+	}
+}
+
+TransformTable *
+transform_table_make(const CdcTableDef *def, const TransformRule *rule, const SchemaTypeOptions *options)
+{
+	TransformTable *table = palloc0(sizeof(TransformTable));
+	TupleDesc	desc = schema_row_type(def, options, TRANSFORM_METAS);
+
+	transform_add_metadata(desc, (int) def->ncolumns);
+	table->def = def;
+	table->transform = transform_compile(rule, desc, (int) def->ncolumns);
+	set_key(table);
+	check_same_for_row(table);
+	check_cascades(table, options);
+	set_uses(table);
+	return table;
+}
+
+/* ----------------------------------------------------------------------- its target */
+
+/* Which attribute of the target takes a column; adds a sentence when none can. */
+static void
+bind_column(TransformTable *table, int column, TupleDesc desc, StringInfo reasons)
+{
+	TransformColumn *from = &table->transform->columns[column];
+	Form_pg_attribute att = schema_find_attribute(desc, from->name);
+	char	   *type = format_type_be(from->typid);
+	bool		is_source = from->from > 0 && from->from <= table->transform->nsource;
+
+	if (att == NULL)
+		appendStringInfo(reasons, "The target has no column \"%s\".\n", from->name);
+	else if (att->attgenerated != '\0')
+	{
+		/* the source generates it too, and what it has is what the target computes */
+		if (!is_source || !table->def->columns[from->from - 1].is_generated)
+			appendStringInfo(reasons, "Column \"%s\" is generated in the target.\n", from->name);
+	}
+	else if (!transform_coerce(table->transform, column, att->atttypid, att->atttypmod))
+		appendStringInfo(reasons, "Column \"%s\" is of type %s in the target, and the projection gives %s.\n", from->name,
+						 format_type_with_typemod(att->atttypid, att->atttypmod), type);
+	else
+	{
+		table->attnums[column] = att->attnum;
+		if (from->from > 0 && is_source)
+			table->held[from->from - 1] = att->attnum;
+	}
+}
+
+/* A part of the source's key that goes as it is must not lose what tells values apart. */
+static void
+check_key_types(const TransformTable *table, TupleDesc desc, const AttrNumber *from, StringInfo reasons)
+{
+	for (int i = 0; i < table->nkey; i++)
+	{
+		int			column = table->key[i];
+		char	   *fault;
+
+		if (from[column] <= 0 || from[column] > table->transform->nsource || table->attnums[column] == 0)
+			continue;
+		fault = schema_key_column_fault(&table->def->columns[from[column] - 1],
+										TupleDescAttr(desc, table->attnums[column] - 1));
+		if (fault != NULL)
+			appendStringInfo(reasons, "%s\n", fault);
+	}
+}
+
+void
+transform_table_bind(TransformTable *table, Relation rel)
+{
+	Transform  *transform = table->transform;
+	TupleDesc	desc = RelationGetDescr(rel);
+	AttrNumber *from = palloc(sizeof(AttrNumber) * Max(transform->ncolumns, 1));
+	AttrNumber *key = palloc(sizeof(AttrNumber) * Max(table->nkey, 1));
+	bool	   *given = palloc0(sizeof(bool) * Max(desc->natts, 1));
+	StringInfoData reasons;
+
+	initStringInfo(&reasons);
+	for (int i = 0; i < transform->ncolumns; i++)
+	{
+		from[i] = transform->columns[i].from;
+		bind_column(table, i, desc, &reasons);
+		if (table->attnums[i] > 0)
+			given[table->attnums[i] - 1] = true;
+	}
+	check_key_types(table, desc, from, &reasons);
+	for (int i = 0; i < table->nkey; i++)
+		key[i] = table->attnums[table->key[i]];
+	if (reasons.len == 0)
+		schema_check_primary_key(rel, table->nkey, key, &reasons);
+	schema_check_other_attributes(desc, given, &reasons);
+	if (reasons.len > 0 && reasons.data[reasons.len - 1] == '\n')
+		reasons.data[--reasons.len] = '\0';
+	if (reasons.len > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("table \"%s.%s\" does not fit source table \"%s.%s\" and member %d of option \"%s\"",
+						get_namespace_name(RelationGetNamespace(rel)), RelationGetRelationName(rel),
+						server_text(table->def->schema), server_text(table->def->name), transform->rule->number,
+						TRANSFORM_OPTION),
+				 errdetail_internal("%s", reasons.data),
+				 errhint("Change the target with ALTER TABLE, or drop it and let cdc_bridge create it, then use cdc_resync_table()."),
+				 errtable(rel)));
+}
+
+/* -------------------------------------------------------------------------------- DDL */
+
+static SchemaOutput *
+make_output(const TransformTable *table, int i, const SchemaTypeOptions *options)
+{
+	const TransformColumn *column = &table->transform->columns[i];
+	SchemaOutput *output = palloc0(sizeof(SchemaOutput));
+
+	output->name = column->name;
+	output->type = format_type_extended(column->typid, column->typmod, FORMAT_TYPE_TYPEMOD_GIVEN);
+	if (column->from > 0 && column->from <= table->transform->nsource)
+		output->from = &table->def->columns[column->from - 1];
+	output->not_null = output->from != NULL && schema_column_is_not_null(output->from, options);
+	for (int j = 0; j < table->nkey; j++)
+		output->not_null |= table->key[j] == i;
+	return output;
+}
+
+List *
+transform_create_statements(const CdcTableDef *def, const char *target_schema, const char *target_table,
+							const SchemaTypeOptions *options)
+{
+	const TransformRule *rule = transform_table_rule(def, options);
+	TransformTable *table;
+	List	   *outputs = NIL;
+	List	   *key = NIL;
+
+	if (rule == NULL)
+		return schema_create_statements(def, target_schema, target_table, options);
+	table = transform_table_make(def, rule, options);
+	for (int i = 0; i < table->transform->ncolumns; i++)
+		outputs = lappend(outputs, make_output(table, i, options));
+	for (int i = 0; i < table->nkey; i++)
+		key = lappend(key, table->transform->columns[table->key[i]].name);
+	return schema_create_statements_for(def, outputs, key, target_schema, target_table, options);
+}

@@ -1,0 +1,47 @@
+/*-------------------------------------------------------------------------
+ *
+ * transform_table.h
+ *	  The transform of one source table: its row type, the columns and key of
+ *	  its target.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_TRANSFORM_TABLE_H
+#define CDC_TRANSFORM_TABLE_H
+
+#include "postgres.h"
+#include "utils/rel.h"
+
+#include "schema/table.h"
+#include "transform/transform_row.h"
+
+typedef struct TransformTable
+{
+	const CdcTableDef *def;
+	Transform  *transform;
+	int			nkey;
+	int		   *key;			/* columns of the projection that make the target's key, in its order */
+	bool	   *used;			/* per column of the source: something is made of it */
+	AttrNumber *attnums;		/* per column of the projection: attribute of the target that takes it; 0: none */
+	AttrNumber *held;			/* per column of the source: attribute of the target that has it as it is; 0: none */
+} TransformTable;
+
+/* The rule that does something to a table's rows; NULL: they go as they are. */
+extern const TransformRule *transform_table_rule(const CdcTableDef *def, const SchemaTypeOptions *options);
+
+/* Compile a rule for a table, in CurrentMemoryContext; throws what cannot be. def has to outlive the result. */
+extern TransformTable *transform_table_make(const CdcTableDef *def, const TransformRule *rule,
+											const SchemaTypeOptions *options);
+
+/* Find the target's attributes for it, and take on their types; throws all that does not fit at once. */
+extern void transform_table_bind(TransformTable *table, Relation rel);
+
+/* Statements that make the target of a table, with or without a transform: List of char *. */
+extern List *transform_create_statements(const CdcTableDef *def, const char *target_schema, const char *target_table,
+										 const SchemaTypeOptions *options);
+
+/* Does a column of the projection, or the filter (column -1), say something of the change and not of the row? */
+extern bool transform_tells_change(const Transform *transform, int column);
+
+#endif							/* CDC_TRANSFORM_TABLE_H */
