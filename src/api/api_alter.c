@@ -33,6 +33,7 @@
 #include "api/api_check.h"
 #include "compat/pg_compat.h"
 #include "pipeline/shmem.h"
+#include "transform/transform_rule.h"
 
 PG_FUNCTION_INFO_V1(cdc_alter_pipeline);
 
@@ -117,6 +118,12 @@ notice_later_only(const CatalogPipeline *pipeline, const char *target_schema, Da
 				(errmsg("target_schema of pipeline \"%s\" counts for tables that are made later", pipeline->name),
 				 errdetail_plural("The %d table that it has stays where it is.",
 								  "The %d tables that it has stay where they are.", tables, tables)));
+	if (has_member(options, TRANSFORM_OPTION))
+		ereport(NOTICE,
+				(errmsg("option \"%s\" of pipeline \"%s\" counts for rows that are written from now on", TRANSFORM_OPTION,
+						pipeline->name),
+				 errdetail("Rows that are there already stay as they are."),
+				 errhint("Use cdc_resync_table() for tables whose rows are to be made anew.")));
 	for (int i = 0; i < (int) lengthof(later_options); i++)
 	{
 		const char *name = later_options[i];

@@ -13,6 +13,7 @@
 #include "funcapi.h"
 #include "nodes/execnodes.h"
 
+#include "schema/type_map.h"
 #include "source/source.h"
 
 /* Add a line to a result of columns check, status, detail, hint. */
@@ -46,6 +47,9 @@ extern List *api_check_target(const CatalogPipeline *pipeline, const CatalogTabl
 
 /* Can workers connect as that role? */
 extern void api_check_role(ReturnSetInfo *rsinfo, Oid role);
+
+/* In api_check_transforms.c: lines on the option transforms of an incoming pipeline; NIL when it has none. */
+extern List *api_check_transforms(const CatalogPipeline *pipeline, Oid serverid, const SchemaTypeOptions *options);
 
 /* In api_check_standby.c: copies of slots on standbys. */
 extern void api_check_standbys(ReturnSetInfo *rsinfo);

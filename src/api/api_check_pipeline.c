@@ -367,6 +367,7 @@ check_source(CheckPipeline *c)
 	put_lines(c, lines);
 	put_lines(c, api_check_try("position", check_position, c));
 	put_lines(c, api_check_try("new tables", check_new_tables, c));
+	put_lines(c, api_check_transforms(c->pipeline, c->serverid, &c->types));
 	if (lines == NIL || strcmp(((CdcCheckLine *) linitial(lines))->status, "error") != 0)
 		put_lines(c, api_check_try("routes", check_routes, c));
 }

@@ -485,10 +485,6 @@ apply_error_context(void *arg)
 	cdc_position_format(apply->in_txn ? &apply->txn_start : &apply->streamed, position);
 	if (table == NULL)
 		errcontext("pipeline \"%s\", source transaction at %s", apply->pipeline_name, position);
-	else if (table->row != NULL && table->row->computing != NULL)
-		errcontext("pipeline \"%s\", source transaction at %s, change " INT64_FORMAT ", table \"%s.%s\", transform \"%s\"",
-				   apply->pipeline_name, position, apply->txn_action, table->schema, table->name,
-				   table->row->computing);
 	else if (table->row != NULL && table->row->current != NULL)
 		errcontext("pipeline \"%s\", source transaction at %s, change " INT64_FORMAT ", table \"%s.%s\", column \"%s\"",
 				   apply->pipeline_name, position, apply->txn_action, table->schema, table->name,

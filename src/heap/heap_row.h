@@ -43,7 +43,6 @@ typedef struct HeapRow
 	TupleTableSlot *old;		/* the same of the key or row that was: target->search, or ... */
 	struct HeapRowTransform *transform; /* NULL: none */
 	bool		has_filter;		/* not every row of the source is in the target */
-	const char *computing;		/* what of the transform is being computed, for error contexts; else NULL */
 	bool		needs_snapshot; /* turning values may run SQL */
 	const CdcColumnDef *current;	/* column whose value is being turned, for error contexts; else NULL */
 	int64		replaced;		/* values that a policy changed, see heap_row_take_replaced */

@@ -143,14 +143,13 @@ heap_row_transform_begin(HeapRow *row, int which)
 static void
 put_value(HeapRow *row, int which, TupleTableSlot *to, int column)
 {
-	const HeapRowTransform *own = row->transform;
+	HeapRowTransform *own = row->transform;
 	int			att = own->table->attnums[column] - 1;
 
 	if (att < 0)
 		return;
-	row->computing = own->table->transform->columns[column].name;
+	own->computing = column;
 	to->tts_values[att] = transform_value(own->state, which, column, &to->tts_isnull[att]);
-	row->computing = NULL;
 }
 
 static void
@@ -162,19 +161,49 @@ make_key(HeapRow *row, int which, TupleTableSlot *to)
 		put_value(row, which, to, table->key[i]);
 }
 
+/* Which expression it was; util_error.c knows the line by its beginning. */
+static void
+computing_cb(void *arg)
+{
+	const HeapRowTransform *own = arg;
+
+	if (own->computing < 0)
+		errcontext("transform filter");
+	else
+		errcontext("transform column \"%s\"", own->table->transform->columns[own->computing].name);
+}
+
+/* What goes before and after expressions. */
+static void
+begin_computing(HeapRow *row, ErrorContextCallback *frame, UtilRoleSwitch *sw)
+{
+	frame->previous = error_context_stack;
+	frame->callback = computing_cb;
+	frame->arg = row->transform;
+	error_context_stack = frame;
+	util_role_switch_begin(row->target->write_as, sw);
+}
+
+static void
+end_computing(const ErrorContextCallback *frame, const UtilRoleSwitch *sw)
+{
+	util_role_switch_end(sw);
+	error_context_stack = frame->previous;
+}
+
 bool
 heap_row_transform_make(HeapRow *row, int which)
 {
 	HeapRowTransform *own = row->transform;
 	TupleTableSlot *to = which == 0 ? row->target->slot : row->target->search;
+	ErrorContextCallback frame;
 	UtilRoleSwitch sw;
 	bool		passes;
 
 	heap_target_clear(to);
-	util_role_switch_begin(row->target->write_as, &sw);
-	row->computing = "filter";
+	begin_computing(row, &frame, &sw);
+	own->computing = -1;
 	passes = transform_passes(own->state, which);
-	row->computing = NULL;
 	if (passes)
 	{
 		for (int i = 0; i < own->table->transform->ncolumns; i++)
@@ -182,7 +211,7 @@ heap_row_transform_make(HeapRow *row, int which)
 	}
 	else
 		make_key(row, which, to);
-	util_role_switch_end(&sw);
+	end_computing(&frame, &sw);
 	return passes;
 }
 
@@ -190,10 +219,11 @@ void
 heap_row_transform_make_key(HeapRow *row, int which)
 {
 	TupleTableSlot *to = which == 0 ? row->target->slot : row->target->search;
+	ErrorContextCallback frame;
 	UtilRoleSwitch sw;
 
 	heap_target_clear(to);
-	util_role_switch_begin(row->target->write_as, &sw);
+	begin_computing(row, &frame, &sw);
 	make_key(row, which, to);
-	util_role_switch_end(&sw);
+	end_computing(&frame, &sw);
 }

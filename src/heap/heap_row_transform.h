@@ -21,6 +21,7 @@ typedef struct HeapRowTransform
 	TransformState *state;
 	Datum		metadata[TRANSFORM_METAS];
 	bool		has_metadata[TRANSFORM_METAS];
+	int			computing;		/* column that is being computed, for error contexts; -1: the filter */
 	bool		tells_change;	/* the projection has something of the change */
 } HeapRowTransform;
 

@@ -178,11 +178,7 @@ copy_error_context(void *arg)
 	SnapshotCopy *copy = arg;
 	const CopyTable *table = copy->page->chunk->table;
 
-	if (copy->row != NULL && copy->row->computing != NULL)
-		errcontext("snapshot of pipeline \"%s\", table \"%s.%s\", transform \"%s\", chunk %d, row " INT64_FORMAT,
-				   copy->pipeline_name, table->source_schema, table->source_table,
-				   copy->row->computing, copy->page->chunk->chunk_no, copy->row_no);
-	else if (copy->row != NULL && copy->row->current != NULL)
+	if (copy->row != NULL && copy->row->current != NULL)
 		errcontext("snapshot of pipeline \"%s\", table \"%s.%s\", column \"%s\", chunk %d, row " INT64_FORMAT,
 				   copy->pipeline_name, table->source_schema, table->source_table,
 				   copy->row->current->name, copy->page->chunk->chunk_no, copy->row_no);

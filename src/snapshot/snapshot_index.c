@@ -60,7 +60,7 @@
 #include "heap/heap_row.h"
 #include "schema/table.h"
 #include "snapshot/snapshot.h"
-#include "transform/transform_rule.h"
+#include "transform/transform_table.h"
 
 /* So many names are tried before it is given up. */
 #define MAX_NAME_ATTEMPTS 100
@@ -108,7 +108,7 @@ snapshot_index_plan(const CatalogPipeline *pipeline, const CatalogTable *table, 
 	catalog_index_delete(table->pipeline_id, table->table_id);
 	for (uint32 i = 0; i < def->nindexes; i++)
 	{
-		SchemaIndex *index = schema_index_translate(def, &def->indexes[i], types);
+		SchemaIndex *index = transform_index_translate(def, &def->indexes[i], types);
 		CatalogIndex row = {
 			.pipeline_id = table->pipeline_id,
 			.table_id = table->table_id,
@@ -281,7 +281,7 @@ decide_for(SnapshotIndexer *ix, CatalogIndex *index, const CatalogTable *table, 
 
 	if (index->index_no > (int32) def->nindexes)
 		elog(ERROR, "definition of table %d has no index %d", table->table_id, index->index_no);
-	wanted = schema_index_translate(def, &def->indexes[index->index_no - 1], &ix->types);
+	wanted = transform_index_translate(def, &def->indexes[index->index_no - 1], &ix->types);
 	if (wanted->reason != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

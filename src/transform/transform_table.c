@@ -278,6 +278,15 @@ transform_table_make(const CdcTableDef *def, const TransformRule *rule, const Sc
 
 /* ----------------------------------------------------------------------- its target */
 
+/* Begin another sentence. */
+static StringInfo
+next_reason(StringInfo reasons)
+{
+	if (reasons->len > 0)
+		appendStringInfoChar(reasons, '\n');
+	return reasons;
+}
+
 /* Which attribute of the target takes a column; adds a sentence when none can. */
 static void
 bind_column(TransformTable *table, int column, TupleDesc desc, StringInfo reasons)
@@ -288,16 +297,16 @@ bind_column(TransformTable *table, int column, TupleDesc desc, StringInfo reason
 	bool		is_source = from->from > 0 && from->from <= table->transform->nsource;
 
 	if (att == NULL)
-		appendStringInfo(reasons, "The target has no column \"%s\".\n", from->name);
+		appendStringInfo(next_reason(reasons), "The target has no column \"%s\".", from->name);
 	else if (att->attgenerated != '\0')
 	{
 		/* the source generates it too, and what it has is what the target computes */
 		if (!is_source || !table->def->columns[from->from - 1].is_generated)
-			appendStringInfo(reasons, "Column \"%s\" is generated in the target.\n", from->name);
+			appendStringInfo(next_reason(reasons), "Column \"%s\" is generated in the target.", from->name);
 	}
 	else if (!transform_coerce(table->transform, column, att->atttypid, att->atttypmod))
-		appendStringInfo(reasons, "Column \"%s\" is of type %s in the target, and the projection gives %s.\n", from->name,
-						 format_type_with_typemod(att->atttypid, att->atttypmod), type);
+		appendStringInfo(next_reason(reasons), "Column \"%s\" is of type %s in the target, and the projection gives %s.",
+						 from->name, format_type_with_typemod(att->atttypid, att->atttypmod), type);
 	else
 	{
 		table->attnums[column] = att->attnum;
@@ -320,7 +329,7 @@ check_key_types(const TransformTable *table, TupleDesc desc, const AttrNumber *f
 		fault = schema_key_column_fault(&table->def->columns[from[column] - 1],
 										TupleDescAttr(desc, table->attnums[column] - 1));
 		if (fault != NULL)
-			appendStringInfo(reasons, "%s\n", fault);
+			appendStringInfoString(next_reason(reasons), fault);
 	}
 }
 
@@ -348,8 +357,6 @@ transform_table_bind(TransformTable *table, Relation rel)
 	if (reasons.len == 0)
 		schema_check_primary_key(rel, table->nkey, key, &reasons);
 	schema_check_other_attributes(desc, given, &reasons);
-	if (reasons.len > 0 && reasons.data[reasons.len - 1] == '\n')
-		reasons.data[--reasons.len] = '\0';
 	if (reasons.len > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
@@ -397,4 +404,53 @@ transform_create_statements(const CdcTableDef *def, const char *target_schema, c
 	for (int i = 0; i < table->nkey; i++)
 		key = lappend(key, table->transform->columns[table->key[i]].name);
 	return schema_create_statements_for(def, outputs, key, target_schema, target_table, options);
+}
+
+/* --------------------------------------------------------------------- what passes through */
+
+/* The column of the projection that is that column of the source, unchanged; -1: none. */
+static int
+passed_through(const TransformTable *table, int column)
+{
+	for (int i = 0; i < table->transform->ncolumns; i++)
+	{
+		if (table->transform->columns[i].from == column + 1)
+			return i;
+	}
+	return -1;
+}
+
+bool
+transform_keeps_column(const TransformTable *table, int column)
+{
+	return !table->used[column] || (table->transform->filter == NULL && passed_through(table, column) >= 0);
+}
+
+SchemaIndex *
+transform_index_translate(const CdcTableDef *def, const CdcIndexDef *index, const SchemaTypeOptions *options)
+{
+	SchemaIndex *result = schema_index_translate(def, index, options);
+	const TransformRule *rule = transform_table_rule(def, options);
+	TransformTable *table;
+
+	if (rule == NULL || result->reason != NULL)
+		return result;
+	table = transform_table_make(def, rule, options);
+	for (uint32 i = 0; i < index->nparts; i++)
+	{
+		CdcColumnDef *column = palloc(sizeof(CdcColumnDef));
+		int			to = passed_through(table, (int) (result->columns[i] - def->columns));
+
+		if (to < 0)
+		{
+			result->reason = psprintf("option \"%s\" leaves column \"%s\" out, or makes something else of it", TRANSFORM_OPTION,
+									  server_text(result->columns[i]->name));
+			return result;
+		}
+		*column = *result->columns[i];
+		column->name = pg_server_to_any(table->transform->columns[to].name, (int) strlen(table->transform->columns[to].name),
+										PG_UTF8);
+		result->columns[i] = column;
+	}
+	return result;
 }

@@ -41,6 +41,13 @@ extern void transform_table_bind(TransformTable *table, Relation rel);
 extern List *transform_create_statements(const CdcTableDef *def, const char *target_schema, const char *target_table,
 										 const SchemaTypeOptions *options);
 
+/* Can a column of the source, once the row is in its target, be had back from there for every row? */
+extern bool transform_keeps_column(const TransformTable *table, int column);
+
+/* schema_index_translate, for a target that may have other columns. */
+extern SchemaIndex *transform_index_translate(const CdcTableDef *def, const CdcIndexDef *index,
+											  const SchemaTypeOptions *options);
+
 /* Does a column of the projection, or the filter (column -1), say something of the change and not of the row? */
 extern bool transform_tells_change(const Transform *transform, int column);
 

@@ -183,7 +183,7 @@ without_values(const char *format)
 static char *
 safe_context(const char *context)
 {
-	static const char *const beginnings[] = {"pipeline \"", "PL/pgSQL function ", "SQL function \""};
+	static const char *const beginnings[] = {"pipeline \"", "PL/pgSQL function ", "SQL function \"", "transform "};
 	StringInfoData buf;
 
 	if (context == NULL)

@@ -47,6 +47,7 @@
 #include "compat/pg_compat.h"
 #include "heap/heap_row.h"
 #include "mysql/mysql_text.h"
+#include "transform/transform_table.h"
 #include "verify/verify_private.h"
 
 static void
@@ -213,6 +214,11 @@ verify_target_open(Verify *verify)
 	VerifyWork *work = verify->work;
 	VerifyTarget *target = palloc0(sizeof(VerifyTarget));
 
+	if (transform_table_rule(work->def, &verify->types) != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("table \"%s\" is not compared", work->source_name),
+				 errdetail("Option \"transforms\" makes other rows of it than the source has.")));
 	target->cxt = CurrentMemoryContext;
 	target->rel = verify_target_open_relation(verify);
 	target->table = schema_table_open(work->def, target->rel, &verify->types.policies, CurrentMemoryContext);
