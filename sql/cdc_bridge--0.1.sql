@@ -222,10 +222,14 @@ CREATE TABLE cdc_bridge.dead_letter
 	pipeline_id integer NOT NULL,
 	dead_letter_id bigint NOT NULL,
 	table_id integer NOT NULL,
+	source_schema text NOT NULL,
+	source_table text NOT NULL,
+	state text NOT NULL,
 	file text,
 	"offset" bigint,
 	gtid text,
-	action bigint NOT NULL,
+	-- NULL: a row of a copy
+	action bigint,
 	operation text NOT NULL,
 	before jsonb,
 	after jsonb,
@@ -233,11 +237,52 @@ CREATE TABLE cdc_bridge.dead_letter
 	error_sqlstate text NOT NULL,
 	error_detail text,
 	error_hint text,
+	changed_at timestamptz,
 	created_at timestamptz NOT NULL,
+	attempts integer NOT NULL,
+	last_attempt_at timestamptz NOT NULL,
+	settled_at timestamptz,
+	reason text,
+	-- the newest request that took it up
+	request bigint,
+	-- columns of "after" that a later change of the row, which told only a part of it, has set since
+	newer text[],
+	-- SHA-256 of the key that is still to be removed, resp. written; NULL: none, or a later change has decided
+	old_key bytea,
+	new_key bytea,
 	CONSTRAINT dead_letter_pkey PRIMARY KEY (pipeline_id, dead_letter_id)
 );
 COMMENT ON TABLE cdc_bridge.dead_letter IS 'changes that could not be applied, with all they said';
+CREATE INDEX dead_letter_old_key ON cdc_bridge.dead_letter (pipeline_id, table_id, old_key);
+CREATE INDEX dead_letter_new_key ON cdc_bridge.dead_letter (pipeline_id, table_id, new_key);
 ALTER SEQUENCE cdc_bridge.dead_letter_id_seq OWNED BY cdc_bridge.dead_letter.dead_letter_id;
+
+CREATE SEQUENCE cdc_bridge.dead_letter_request_seq;
+COMMENT ON SEQUENCE cdc_bridge.dead_letter_request_seq IS 'numbers of requests of cdc_replay_dead_letters() and cdc_discard_dead_letters()';
+
+CREATE TABLE cdc_bridge.dead_letter_request
+(
+	pipeline_id integer NOT NULL,
+	request bigint NOT NULL,
+	kind text NOT NULL,
+	tables text[],
+	ids text[],
+	reason text,
+	state text NOT NULL,
+	requested_by oid NOT NULL,
+	requested_at timestamptz NOT NULL,
+	started_at timestamptz,
+	finished_at timestamptz,
+	-- how far it is; how often a worker began with it since it was last so far
+	last_id bigint NOT NULL,
+	attempts integer NOT NULL,
+	settled bigint NOT NULL,
+	failed bigint NOT NULL,
+	left_alone bigint NOT NULL,
+	CONSTRAINT dead_letter_request_pkey PRIMARY KEY (pipeline_id, request)
+);
+COMMENT ON TABLE cdc_bridge.dead_letter_request IS 'requests of cdc_replay_dead_letters() and cdc_discard_dead_letters(); the newest 20 finished ones of each pipeline are kept';
+ALTER SEQUENCE cdc_bridge.dead_letter_request_seq OWNED BY cdc_bridge.dead_letter_request.request;
 
 CREATE TABLE cdc_bridge.schema_history
 (
@@ -793,17 +838,19 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_snapshot.started_at IS 'when the copy 
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_snapshot.finished_at IS 'when the last chunk was there';
 
 CREATE FUNCTION cdc_bridge.stat_dead_letter(OUT pipeline text, OUT dead_letter_id bigint, OUT source_schema text,
-	OUT source_table text, OUT file text, OUT "offset" bigint, OUT gtid text, OUT action bigint, OUT operation text,
-	OUT before jsonb, OUT after jsonb, OUT error text, OUT error_sqlstate text, OUT error_detail text, OUT error_hint text,
-	OUT created_at timestamptz)
+	OUT source_table text, OUT state text, OUT file text, OUT "offset" bigint, OUT gtid text, OUT action bigint, OUT operation text,
+	OUT before jsonb, OUT after jsonb, OUT error text, OUT error_sqlstate text, OUT error_detail text,
+	OUT error_hint text, OUT changed_at timestamptz, OUT created_at timestamptz, OUT attempts integer, OUT last_attempt_at timestamptz,
+	OUT settled_at timestamptz, OUT reason text, OUT request bigint)
 RETURNS SETOF record
 LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 100
 AS 'MODULE_PATHNAME', 'cdc_stat_dead_letter';
 COMMENT ON FUNCTION cdc_bridge.stat_dead_letter() IS 'behind view cdc_dead_letters';
 
 CREATE VIEW @extschema@.cdc_dead_letters WITH (security_barrier) AS
-SELECT s.pipeline, s.dead_letter_id, s.source_schema, s.source_table, s.file, s."offset", s.gtid, s.action, s.operation,
-	s.before, s.after, s.error, s.error_sqlstate, s.error_detail, s.error_hint, s.created_at
+SELECT s.pipeline, s.dead_letter_id, s.source_schema, s.source_table, s.state, s.file, s."offset", s.gtid, s.action, s.operation,
+	s.before, s.after, s.error, s.error_sqlstate, s.error_detail, s.error_hint, s.changed_at, s.created_at, s.attempts,
+	s.last_attempt_at, s.settled_at, s.reason, s.request
 FROM cdc_bridge.stat_dead_letter() AS s;
 COMMENT ON VIEW @extschema@.cdc_dead_letters IS 'changes that could not be applied (option on_error), for the owner of the pipeline';
 GRANT SELECT ON @extschema@.cdc_dead_letters TO PUBLIC;
@@ -812,18 +859,69 @@ COMMENT ON COLUMN @extschema@.cdc_dead_letters.pipeline IS 'name of the pipeline
 COMMENT ON COLUMN @extschema@.cdc_dead_letters.dead_letter_id IS 'number of the dead letter';
 COMMENT ON COLUMN @extschema@.cdc_dead_letters.source_schema IS 'schema (database) at the source';
 COMMENT ON COLUMN @extschema@.cdc_dead_letters.source_table IS 'table at the source';
-COMMENT ON COLUMN @extschema@.cdc_dead_letters.file IS 'binary log file of the source transaction';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.state IS 'waiting; failed (again, in a replay); replayed; superseded (nothing is left to be done, see reason); discarded';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.file IS 'binary log file of the source transaction; NULL: a row of a copy';
 COMMENT ON COLUMN @extschema@.cdc_dead_letters."offset" IS 'where the source transaction starts in it';
 COMMENT ON COLUMN @extschema@.cdc_dead_letters.gtid IS 'its GTID; NULL when the source writes none';
 COMMENT ON COLUMN @extschema@.cdc_dead_letters.action IS 'which change of the transaction it is: 1, 2, ...';
-COMMENT ON COLUMN @extschema@.cdc_dead_letters.operation IS 'insert, update or delete';
-COMMENT ON COLUMN @extschema@.cdc_dead_letters.before IS 'the row before the change: column -> text, null, or {"hex": bytes}';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.operation IS 'insert, update, delete, or snapshot: a row of a copy';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.before IS 'the row before the change: column -> text, null, {"hex": bytes}, or {"raw": bytes} that could not be read';
 COMMENT ON COLUMN @extschema@.cdc_dead_letters.after IS 'the row after the change, likewise';
-COMMENT ON COLUMN @extschema@.cdc_dead_letters.error IS 'why it could not be applied';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.error IS 'why it could not be applied, the last time it was tried';
 COMMENT ON COLUMN @extschema@.cdc_dead_letters.error_sqlstate IS 'SQLSTATE of that';
 COMMENT ON COLUMN @extschema@.cdc_dead_letters.error_detail IS 'detail of that';
 COMMENT ON COLUMN @extschema@.cdc_dead_letters.error_hint IS 'what to do about it';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.changed_at IS 'when the source made the change; NULL: a row of a copy';
 COMMENT ON COLUMN @extschema@.cdc_dead_letters.created_at IS 'when it was kept';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.attempts IS 'how often it was tried: 1, and one for each replay';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.last_attempt_at IS 'when it was last tried';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.settled_at IS 'when it was replayed, superseded or discarded; NULL: not yet';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.reason IS 'why it was superseded or discarded';
+COMMENT ON COLUMN @extschema@.cdc_dead_letters.request IS 'newest request of cdc_replay_dead_letters() or cdc_discard_dead_letters() that took it up';
+
+CREATE FUNCTION @extschema@.cdc_replay_dead_letters(pipeline text, tables text[] DEFAULT NULL, ids bigint[] DEFAULT NULL)
+RETURNS bigint
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'cdc_replay_dead_letters';
+COMMENT ON FUNCTION @extschema@.cdc_replay_dead_letters(text, text[], bigint[]) IS 'ask for dead letters to be applied, in the order of their changes; returns the request''s number';
+REVOKE ALL ON FUNCTION @extschema@.cdc_replay_dead_letters(text, text[], bigint[]) FROM PUBLIC;
+
+CREATE FUNCTION @extschema@.cdc_discard_dead_letters(pipeline text, tables text[] DEFAULT NULL, ids bigint[] DEFAULT NULL, reason text DEFAULT NULL)
+RETURNS bigint
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'cdc_discard_dead_letters';
+COMMENT ON FUNCTION @extschema@.cdc_discard_dead_letters(text, text[], bigint[], text) IS 'ask for dead letters to be given up; returns the request''s number';
+REVOKE ALL ON FUNCTION @extschema@.cdc_discard_dead_letters(text, text[], bigint[], text) FROM PUBLIC;
+
+CREATE FUNCTION cdc_bridge.stat_dead_letter_request(OUT pipeline text, OUT request bigint, OUT kind text, OUT tables text[], OUT ids text[],
+	OUT reason text, OUT state text, OUT settled bigint, OUT failed bigint, OUT left_alone bigint, OUT requested_by regrole,
+	OUT requested_at timestamptz, OUT started_at timestamptz, OUT finished_at timestamptz)
+RETURNS SETOF record
+LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 100
+AS 'MODULE_PATHNAME', 'cdc_stat_dead_letter_request';
+COMMENT ON FUNCTION cdc_bridge.stat_dead_letter_request() IS 'behind view cdc_dead_letter_requests';
+
+CREATE VIEW @extschema@.cdc_dead_letter_requests WITH (security_barrier) AS
+SELECT s.pipeline, s.request, s.kind, s.tables, s.ids::bigint[] AS ids, s.reason, s.state, s.settled, s.failed, s.left_alone, s.requested_by,
+	s.requested_at, s.started_at, s.finished_at
+FROM cdc_bridge.stat_dead_letter_request() AS s;
+COMMENT ON VIEW @extschema@.cdc_dead_letter_requests IS 'what cdc_replay_dead_letters() and cdc_discard_dead_letters() were asked for, and what came of it';
+GRANT SELECT ON @extschema@.cdc_dead_letter_requests TO PUBLIC;
+
+COMMENT ON COLUMN @extschema@.cdc_dead_letter_requests.pipeline IS 'name of the pipeline';
+COMMENT ON COLUMN @extschema@.cdc_dead_letter_requests.request IS 'number that the function returned';
+COMMENT ON COLUMN @extschema@.cdc_dead_letter_requests.kind IS 'replay or discard';
+COMMENT ON COLUMN @extschema@.cdc_dead_letter_requests.tables IS 'patterns of source tables; NULL: all';
+COMMENT ON COLUMN @extschema@.cdc_dead_letter_requests.ids IS 'numbers of dead letters; NULL: all';
+COMMENT ON COLUMN @extschema@.cdc_dead_letter_requests.reason IS 'why they were given up, as whoever asked for it said';
+COMMENT ON COLUMN @extschema@.cdc_dead_letter_requests.state IS 'queued, running, done, or failed: given up after several workers ended with it';
+COMMENT ON COLUMN @extschema@.cdc_dead_letter_requests.settled IS 'dead letters that were replayed, resp. discarded';
+COMMENT ON COLUMN @extschema@.cdc_dead_letter_requests.failed IS 'dead letters that could not be applied again';
+COMMENT ON COLUMN @extschema@.cdc_dead_letter_requests.left_alone IS 'dead letters of tables that are stopped, or have left the pipeline: they were not tried';
+COMMENT ON COLUMN @extschema@.cdc_dead_letter_requests.requested_by IS 'role that asked for it';
+COMMENT ON COLUMN @extschema@.cdc_dead_letter_requests.requested_at IS 'when';
+COMMENT ON COLUMN @extschema@.cdc_dead_letter_requests.started_at IS 'when the worker took it up';
+COMMENT ON COLUMN @extschema@.cdc_dead_letter_requests.finished_at IS 'when it ended';
 
 CREATE FUNCTION cdc_bridge.stat_schema_history(OUT pipeline text, OUT change_no integer, OUT source_schema text,
 	OUT source_table text, OUT file text, OUT "offset" bigint, OUT gtid text, OUT source_time timestamptz, OUT kinds text[],

@@ -37,6 +37,7 @@
 #include "utils/timestamp.h"
 
 #include "api/api.h"
+#include "api/api_row.h"
 #include "catalog/catalog_history.h"
 #include "pipeline/shmem.h"
 
@@ -45,7 +46,6 @@ PG_FUNCTION_INFO_V1(cdc_stat_table);
 PG_FUNCTION_INFO_V1(cdc_stat_index);
 PG_FUNCTION_INFO_V1(cdc_stat_position);
 PG_FUNCTION_INFO_V1(cdc_reset_stats);
-PG_FUNCTION_INFO_V1(cdc_stat_dead_letter);
 PG_FUNCTION_INFO_V1(cdc_stat_schema_history);
 PG_FUNCTION_INFO_V1(cdc_stat_prepared);
 
@@ -53,69 +53,6 @@ PG_FUNCTION_INFO_V1(cdc_stat_prepared);
 #define CAUGHT_UP_MS 3000
 
 #define BAR_WIDTH 20
-#define ROW_MAX 40
-
-/* A result row, filled from left to right. */
-typedef struct Row
-{
-	int			n;
-	Datum		values[ROW_MAX];
-	bool		nulls[ROW_MAX];
-} Row;
-
-static void
-put_datum(Row *row, Datum value, bool isnull)
-{
-	Assert(row->n < ROW_MAX);
-	row->values[row->n] = value;
-	row->nulls[row->n] = isnull;
-	row->n++;
-}
-
-static void
-put_null(Row *row)
-{
-	put_datum(row, (Datum) 0, true);
-}
-
-static void
-put_text(Row *row, const char *text)
-{
-	put_datum(row, text == NULL ? (Datum) 0 : CStringGetTextDatum(text), text == NULL);
-}
-
-static void
-put_int32(Row *row, int32 value)
-{
-	put_datum(row, Int32GetDatum(value), false);
-}
-
-static void
-put_int64(Row *row, int64 value)
-{
-	put_datum(row, Int64GetDatum(value), false);
-}
-
-static void
-put_pid(Row *row, int pid)
-{
-	put_datum(row, Int32GetDatum(pid), pid == 0);
-}
-
-static void
-put_time(Row *row, TimestampTz time)
-{
-	put_datum(row, TimestampTzGetDatum(time), time == 0);
-}
-
-static void
-put_position(Row *row, const CdcPosition *position)
-{
-	bool		is_known = position != NULL && cdc_position_is_known(position);
-
-	put_text(row, is_known ? position->file : NULL);
-	put_datum(row, is_known ? Int64GetDatum((int64) position->offset) : (Datum) 0, !is_known);
-}
 
 static void
 put_progress_of_transaction(Row *row, const ApplyProgress *progress)
@@ -129,38 +66,6 @@ put_progress_of_transaction(Row *row, const ApplyProgress *progress)
 	put_time(row, is_none ? 0 : progress->since);
 	put_datum(row, Int64GetDatum(progress->changes), is_none);
 	put_datum(row, Int64GetDatum(progress->bytes), is_none);
-}
-
-/* A text[]; NULL when it is not known. */
-static void
-put_list(Row *row, const List *list, bool known)
-{
-	ArrayBuildState *array = initArrayResult(TEXTOID, CurrentMemoryContext, false);
-	ListCell   *lc;
-
-	foreach(lc, list)
-		array = accumArrayResult(array, CStringGetTextDatum(lfirst(lc)), false, TEXTOID, CurrentMemoryContext);
-	put_datum(row, known ? makeArrayResult(array, CurrentMemoryContext) : (Datum) 0, !known);
-}
-
-static void
-put_error(Row *row, const CatalogError *error)
-{
-	put_text(row, error->message);
-	put_text(row, error->sqlstate);
-	put_text(row, error->detail);
-	put_text(row, error->hint);
-}
-
-static void
-put_row(ReturnSetInfo *rsinfo, Row *row)
-{
-	if (row->n != rsinfo->setDesc->natts)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the library and the SQL objects of cdc_bridge are of different versions"),
-				 errhint("Restart the server, or run ALTER EXTENSION cdc_bridge UPDATE.")));
-	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, row->values, row->nulls);
 }
 
 /* Pipelines that the current role may see. */
@@ -502,46 +407,6 @@ cdc_reset_stats(PG_FUNCTION_ARGS)
 			shmem_reset_stats(pipeline->id);
 	}
 	PG_RETURN_VOID();
-}
-
-/* A dead letter holds values of rows: it is for those who may act for the owner, not for whoever may watch. */
-Datum
-cdc_stat_dead_letter(PG_FUNCTION_ARGS)
-{
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	ListCell   *lc;
-
-	InitMaterializedSRF(fcinfo, 0);
-	foreach(lc, api_visible_pipelines())
-	{
-		const CatalogPipeline *pipeline = lfirst(lc);
-		ListCell   *lc2;
-
-		if (!has_privs_of_role(GetUserId(), pipeline->owner))
-			continue;
-		foreach(lc2, catalog_dead_letter_list(pipeline->id))
-		{
-			const CatalogDeadLetter *letter = lfirst(lc2);
-			const CatalogTable *table = catalog_table_by_id(pipeline->id, letter->table_id);
-			Row			row = {0};
-
-			CHECK_FOR_INTERRUPTS();
-			put_text(&row, pipeline->name);
-			put_int64(&row, letter->id);
-			put_text(&row, table != NULL ? table->source_schema : NULL);
-			put_text(&row, table != NULL ? table->source_table : NULL);
-			put_position(&row, &letter->position);
-			put_text(&row, letter->gtid_text);
-			put_int64(&row, letter->action);
-			put_text(&row, letter->operation);
-			put_datum(&row, letter->before, letter->before == (Datum) 0);
-			put_datum(&row, letter->after, letter->after == (Datum) 0);
-			put_error(&row, &letter->shown_error);
-			put_time(&row, letter->created_at);
-			put_row(rsinfo, &row);
-		}
-	}
-	return (Datum) 0;
 }
 
 /* Statements may hold values (defaults), so this too is for those who may act for the owner. */

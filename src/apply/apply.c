@@ -188,6 +188,7 @@ apply_commit(Apply *apply)
 	apply->flushed_at = GetCurrentTimestamp();
 	apply_undone_prune(apply);
 	apply_careful_committed(apply);
+	apply_dead_letters_committed(apply);
 
 	apply->stats.transactions += apply->pending.transactions;
 	apply->stats.changes += apply->pending.changes;
@@ -225,6 +226,7 @@ undo(Apply *apply)
 	apply_undone_reset(apply);
 	apply->ngtids = 0;
 	apply->moved = false;
+	apply->letters_open = 0;
 }
 
 /* Second half of a rewind, in the transaction that also records why. */
@@ -542,8 +544,13 @@ apply_to_open(Apply *apply, ApplyTable *table, const CdcChange *change)
 			return;
 		change = &current;
 	}
+	if (apply->guard_left > 0)
+		apply->guard_left--;
 	if (apply->careful && table->batch == NULL && apply_is_suspect(apply))
-		apply_guarded(apply, table, change);
+	{
+		if (!apply_guarded(apply, table, change))
+			return;
+	}
 	else if (heap_row_needs_snapshot(table->row) || table->batch == NULL)
 	{
 		PushActiveSnapshot(GetTransactionSnapshot());
@@ -552,6 +559,7 @@ apply_to_open(Apply *apply, ApplyTable *table, const CdcChange *change)
 	}
 	else
 		apply_row(apply, table, change);
+	apply_letters_supersede(apply, table, change, PG_INT64_MAX);
 }
 
 /*

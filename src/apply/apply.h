@@ -136,4 +136,10 @@ extern void apply_progress(const Apply *apply, ApplyProgress *progress);
 
 extern const ApplyStats *apply_stats(const Apply *apply);
 
+/*
+ * Work on the oldest open request that concerns dead letters, for the ingest worker between two source transactions, after
+ * a flush: some letters, in a transaction of its own. True when there is more to do.
+ */
+extern bool apply_replay_step(Apply *apply);
+
 #endif							/* CDC_APPLY_H */

@@ -19,7 +19,11 @@
  *	  for a suspect: a subtransaction each is cheaper then than reading again.
  *
  *	  Careful mode ends when as many source transactions have ended as were
- *	  undone.
+ *	  undone. In a flood of bad changes it would begin again at once, with all its
+ *	  rewinds; so as long as every change is guarded and one of the last
+ *	  GUARD_CHANGES became a dead letter, it goes on. Memory stays what it is: a
+ *	  subtransaction that failed leaves nothing, one that did not four bytes until
+ *	  its source transaction is committed.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -34,6 +38,7 @@
 #include "util/util_subtransaction.h"
 
 #define SUSPECTS_MAX 8
+#define GUARD_CHANGES 1000
 
 typedef struct ApplySuspect
 {
@@ -44,8 +49,10 @@ typedef struct ApplySuspect
 void
 apply_careful_begin(Apply *apply)
 {
+	/* in it each transaction is committed by itself, so the one that failed is still among those that are left */
+	if (!apply->careful)
+		apply->careful_left = apply->txns_open;
 	apply->careful = true;
-	apply->careful_left = Max(apply->careful_left, 0) + apply->txns_open;
 }
 
 void
@@ -60,7 +67,7 @@ apply_careful_committed(Apply *apply)
 {
 	list_free_deep(apply->suspects);
 	apply->suspects = NIL;
-	if (apply->careful && apply->careful_left <= 0)
+	if (apply->careful && apply->careful_left <= 0 && apply->guard_left <= 0)
 	{
 		apply->careful = false;
 		apply->careful_left = 0;
@@ -126,7 +133,7 @@ apply_in_subtransaction(void *arg)
 	heap_row_close(table->row);
 }
 
-void
+bool
 apply_guarded(Apply *apply, ApplyTable *table, const CdcChange *change)
 {
 	HeapRow    *row = table->row;
@@ -136,9 +143,12 @@ apply_guarded(Apply *apply, ApplyTable *table, const CdcChange *change)
 
 	table->row = row;
 	if (edata == NULL)
-		return;
+		return true;
 	table->delta = before;
 	if (!heap_error_is_tables_own(edata->sqlerrcode))
 		ReThrowError(edata);
 	apply_dead_letter(apply, table, change, edata);
+	if (apply->all_suspect)
+		apply->guard_left = GUARD_CHANGES;
+	return false;
 }

@@ -35,6 +35,8 @@ typedef struct ApplyTable
 	int32		generation;
 	char	   *schema;			/* as the source names it, UTF-8 */
 	char	   *name;
+	char	   *shown_schema;	/* the same in this database's encoding */
+	char	   *shown_name;
 	CatalogTableState state;
 	Oid			target;
 	CdcTableDef *def;			/* declared; NULL when the table stopped before it had one */
@@ -58,6 +60,11 @@ typedef struct ApplyTable
 	bool		noted_defaults; /* it is noted that a row was filled with defaults while the table is copied */
 
 	bool		lasting;		/* its engine has no transactions: the source's ROLLBACK leaves its rows */
+	/* open dead letters, apply_superseded.c */
+	bool		has_letters;	/* there may be some; never reset */
+	bool		letters_known;	/* nobody else writes any now, and their keys are in Apply.letter_bits */
+	int64		last_letter;	/* number of the newest one that was looked at */
+
 	bool		look_first;		/* an insert found a row once: batches look before they insert */
 	uint64		mark_checked;	/* open_no of the transaction in which the mark was looked up, see apply_table_check_mark */
 	uint64		touched;		/* number of the source transaction that last changed it here */
@@ -143,6 +150,12 @@ struct Apply
 	int64		careful_left;	/* source transactions that are still read in it */
 	List	   *suspects;		/* of ApplySuspect: changes that failed */
 	bool		all_suspect;	/* too many failed: each is guarded */
+	int			guard_left;		/* changes that are guarded before careful mode may end */
+
+	/* dead letters */
+	int			letters_open;	/* written in the open PostgreSQL transaction */
+	uint8	   *letter_bits;	/* keys that open ones have; NULL: there are none */
+	int64		replaying;		/* request that this process works on; 0: none */
 
 	/* the open PostgreSQL transaction */
 	bool		open;
@@ -332,6 +345,9 @@ extern bool apply_versioned_change(Apply *apply, const ApplyTable *table, CdcCha
 
 extern void apply_row(Apply *apply, ApplyTable *table, const CdcChange *change);
 
+/* The same for a row of a copy, in a table that streams: it counts only when none has its key; false when one has. */
+extern bool apply_row_if_absent(Apply *apply, ApplyTable *table, const CdcChange *change);
+
 /*
  * A row was there or not, and ought to be (expected) or not: did somebody else write to the target? Where a filter
  * leaves rows out, one that is changed or removed need not be there.
@@ -425,13 +441,28 @@ extern void apply_careful_committed(Apply *apply);
 extern void apply_suspect_add(Apply *apply);
 extern bool apply_is_suspect(const Apply *apply);
 
-/* Apply a change in a subtransaction; when it fails by its table's own fault it becomes a dead letter. */
-extern void apply_guarded(Apply *apply, ApplyTable *table, const CdcChange *change);
+/* Apply a change in a subtransaction; when it fails by its table's own fault it becomes a dead letter, and false. */
+extern bool apply_guarded(Apply *apply, ApplyTable *table, const CdcChange *change);
 
 /* ---- apply_dead_letter.c ---- */
 
 extern void apply_dead_letter(Apply *apply, ApplyTable *table, const CdcChange *change,
 							  const ErrorData *edata);
+extern void apply_dead_letters_committed(Apply *apply);
+
+/* ---- apply_superseded.c ---- */
+
+/* The table was opened: read which keys have dead letters, if that is not known. A snapshot is active. */
+extern void apply_letters_look(Apply *apply, ApplyTable *table);
+
+/* A dead letter was written. */
+extern void apply_letter_added(Apply *apply, ApplyTable *table, const bytea *old_key, const bytea *new_key);
+
+/* SHA-256 of the key that a change removes, and of the one that it writes (an update that leaves the key: only that); NULL: none. */
+extern void apply_letter_keys(Apply *apply, const ApplyTable *table, const CdcChange *change, bytea **old_key, bytea **new_key);
+
+/* A change was applied: letters of its keys below that number (PG_INT64_MAX: it comes by the stream) have nothing more to say. */
+extern void apply_letters_supersede(Apply *apply, ApplyTable *table, const CdcChange *change, int64 before_id);
 
 /* ---- apply_statement.c ---- */
 

@@ -31,6 +31,7 @@
 #include "utils/snapmgr.h"
 
 #include "apply/apply_private.h"
+#include "heap/heap_image.h"
 #include "chunk/chunk.h"
 #include "mysql/mysql_text.h"
 
@@ -146,6 +147,12 @@ apply_row_condition(Apply *apply, const ApplyTable *table, const CdcChange *chan
 	MysqlFlavor flavor = change->by_mariadb ? MYSQL_FLAVOR_MARIADB : MYSQL_FLAVOR_MYSQL;
 	StringInfoData sql;
 
+	/* its fields are not as the log has them; and what the source has now may be newer than the letter */
+	if (change->cell == heap_image_to_cell)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("the dead letter lacks a column that only the source could tell"),
+				 errhint(APPLY_HINT_ANEW)));
 	initStringInfo(&sql);
 	for (uint32 i = 0; i < table->def->ncolumns; i++)
 	{

@@ -278,12 +278,11 @@ take_filtered(Apply *apply, ApplyTable *table, CdcChangeOp op, bool was_in, bool
 
 /* Say where the row comes from, to expressions that want to know. */
 static void
-set_origin(Apply *apply, const ApplyTable *table, const CdcChange *change)
+set_origin(Apply *apply, const ApplyTable *table, const char *operation)
 {
-	static const char *const names[] = {[CDC_INSERT] = "insert", [CDC_UPDATE] = "update", [CDC_DELETE] = "delete"};
 	char		position[CDC_POSITION_TEXT_MAX];
 	HeapRowOrigin origin = {
-		.operation = names[change->op],
+		.operation = operation,
 		.commit_time = apply->txn_time,
 		.position = position,
 	};
@@ -296,13 +295,14 @@ set_origin(Apply *apply, const ApplyTable *table, const CdcChange *change)
 void
 apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
 {
+	static const char *const names[] = {[CDC_INSERT] = "insert", [CDC_UPDATE] = "update", [CDC_DELETE] = "delete"};
 	HeapRow    *row = table->row;
 	RowTold		told = ROW_TOLD;
 	bool		was_in = change->op != CDC_INSERT;
 	bool		is_in = change->op != CDC_DELETE;
 
 	if (heap_row_wants_origin(row))
-		set_origin(apply, table, change);
+		set_origin(apply, table, names[change->op]);
 	if (change->op != CDC_DELETE)
 		told = fill_new(apply, table, change);
 	if (change->op != CDC_INSERT && row->target->nkey == 0)
@@ -329,4 +329,21 @@ apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
 	else
 		take_filtered(apply, table, change->op, was_in, is_in);
 	apply_table_count(apply, table, change->op);
+}
+
+bool
+apply_row_if_absent(Apply *apply, ApplyTable *table, const CdcChange *change)
+{
+	HeapRow    *row = table->row;
+
+	if (heap_row_wants_origin(row))
+		set_origin(apply, table, "copy");
+	(void) fill_new(apply, table, change);
+	if (!heap_row_make(row))
+		return true;
+	heap_row_search_new(row);
+	if (row->target->nkey > 0 && heap_target_find(row->target))
+		return false;
+	apply_row_in_slots(apply, table, CDC_INSERT);
+	return true;
 }

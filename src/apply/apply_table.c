@@ -105,6 +105,8 @@ take_table(Apply *apply, const CatalogTable *from)
 		table->cxt = cxt;
 		table->schema = pstrdup(schema);
 		table->name = pstrdup(name);
+		table->shown_schema = pstrdup(from->source_schema);
+		table->shown_name = pstrdup(from->source_table);
 		table->match_cxt = AllocSetContextCreate(cxt, "cdc apply match", ALLOCSET_SMALL_SIZES);
 		MemoryContextSwitchTo(apply->cxt);
 		apply->tables = lappend(apply->tables, table);
@@ -129,6 +131,10 @@ take_table(Apply *apply, const CatalogTable *from)
 	if (from->state == CATALOG_TABLE_STOPPED &&
 		(table->state != CATALOG_TABLE_STOPPED || table->table_id != from->table_id))
 		apply->stop_count++;
+	if (table->table_id != from->table_id)
+		table->last_letter = 0;
+	if (table->table_id != from->table_id || from->state == CATALOG_TABLE_SNAPSHOT || from->state == CATALOG_TABLE_CATCHUP)
+		table->letters_known = false;
 	table->table_id = from->table_id;
 	table->generation = from->generation;
 	table->state = from->state;
@@ -349,6 +355,7 @@ apply_table_open(Apply *apply, ApplyTable *table)
 	}
 
 	PushActiveSnapshot(GetTransactionSnapshot());
+	apply_letters_look(apply, table);
 	table->row = heap_row_open(table->target, table->def, &apply->types);
 	if (table->row->target->nkey == 0 ||
 		(!apply->careful && apply->collapse && table->row->target->tier != HEAP_TIER_EXECUTOR))

@@ -387,29 +387,6 @@ extern List *catalog_reread_list(int32 pipeline_id, int32 table_id, int max);
 /* Has every one been read, and the stream passed what was seen then? */
 extern bool catalog_reread_is_settled(int32 pipeline_id, int32 table_id, const CdcPosition *durable);
 
-/* ---- dead letters ---- */
-
-/* A change that could not be applied. */
-typedef struct CatalogDeadLetter
-{
-	int32		pipeline_id;
-	int64		id;				/* given by _insert */
-	int32		table_id;
-	CdcPosition position;		/* start of its source transaction */
-	CdcGtid		gtid;			/* for _insert */
-	char	   *gtid_text;		/* from _list; NULL: none */
-	int64		action;			/* number of the change in its transaction: 1, 2, ... */
-	const char *operation;		/* "insert", "update", "delete" */
-	Datum		before;			/* jsonb: column -> value; 0: none */
-	Datum		after;
-	UtilErrorInfo error;		/* for _insert */
-	CatalogError shown_error;	/* from _list */
-	TimestampTz created_at;
-} CatalogDeadLetter;
-
-extern void catalog_dead_letter_insert(const CatalogDeadLetter *letter);
-extern List *catalog_dead_letter_list(int32 pipeline_id);	/* by id */
-
 /* ---- indexes of targets ---- */
 
 typedef enum CatalogTargetIndexState

@@ -9,71 +9,419 @@
 #include "postgres.h"
 
 #include "access/table.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/jsonb.h"
+#include "utils/memutils.h"
 
+#include "catalog/catalog_dead_letter.h"
 #include "catalog/catalog_heap.h"
+
+static const char *const state_names[] = {
+	[CATALOG_LETTER_WAITING] = "waiting",
+	[CATALOG_LETTER_FAILED] = "failed",
+	[CATALOG_LETTER_REPLAYED] = "replayed",
+	[CATALOG_LETTER_SUPERSEDED] = "superseded",
+	[CATALOG_LETTER_DISCARDED] = "discarded"
+};
+
+const char *
+catalog_letter_state_name(CatalogLetterState state)
+{
+	return state_names[state];
+}
+
+static CatalogLetterState
+get_state(HeapTuple tuple, TupleDesc desc)
+{
+	return (CatalogLetterState) catalog_get_word(tuple, desc, Anum_dead_letter_state, state_names, lengthof(state_names));
+}
+
+static bool
+is_open(HeapTuple tuple, TupleDesc desc)
+{
+	CatalogLetterState state = get_state(tuple, desc);
+
+	return state == CATALOG_LETTER_WAITING || state == CATALOG_LETTER_FAILED;
+}
+
+static bytea *
+get_key(HeapTuple tuple, TupleDesc desc, int attnum)
+{
+	Datum		value = catalog_get_varlena(tuple, desc, attnum);
+
+	return value == (Datum) 0 ? NULL : DatumGetByteaP(value);
+}
+
+static void
+set_datum(Datum *values, bool *nulls, int attnum, Datum value)
+{
+	values[attnum - 1] = value;
+	nulls[attnum - 1] = value == (Datum) 0;
+}
 
 void
 catalog_dead_letter_insert(const CatalogDeadLetter *letter)
 {
 	Datum		values[Natts_dead_letter] = {0};
 	bool		nulls[Natts_dead_letter] = {0};
-	bool		is_known = cdc_position_is_known(&letter->position);
-	char		gtid[CDC_GTID_TEXT_MAX];
+	Datum		now = TimestampTzGetDatum(GetCurrentTimestamp());
 	Relation	rel;
 
-	cdc_gtid_format(&letter->gtid, gtid);
+	for (int i = 0; i < Natts_dead_letter; i++)
+		nulls[i] = true;
+	nulls[Anum_dead_letter_pipeline_id - 1] = nulls[Anum_dead_letter_id - 1] = nulls[Anum_dead_letter_table_id - 1] = false;
 	values[Anum_dead_letter_pipeline_id - 1] = Int32GetDatum(letter->pipeline_id);
 	values[Anum_dead_letter_id - 1] = Int64GetDatum(catalog_next_id("dead_letter_id_seq"));
 	values[Anum_dead_letter_table_id - 1] = Int32GetDatum(letter->table_id);
-	nulls[Anum_dead_letter_file - 1] = nulls[Anum_dead_letter_offset - 1] = !is_known;
-	if (is_known)
-	{
-		values[Anum_dead_letter_file - 1] = CStringGetTextDatum(letter->position.file);
-		values[Anum_dead_letter_offset - 1] = Int64GetDatum((int64) letter->position.offset);
-	}
-	nulls[Anum_dead_letter_gtid - 1] = gtid[0] == '\0';
-	values[Anum_dead_letter_gtid - 1] = CStringGetTextDatum(gtid);
-	values[Anum_dead_letter_action - 1] = Int64GetDatum(letter->action);
-	values[Anum_dead_letter_operation - 1] = CStringGetTextDatum(letter->operation);
-	values[Anum_dead_letter_before - 1] = letter->before;
-	nulls[Anum_dead_letter_before - 1] = letter->before == (Datum) 0;
-	values[Anum_dead_letter_after - 1] = letter->after;
-	nulls[Anum_dead_letter_after - 1] = letter->after == (Datum) 0;
+	catalog_set_text(values, nulls, Anum_dead_letter_source_schema, letter->source_schema);
+	catalog_set_text(values, nulls, Anum_dead_letter_source_table, letter->source_table);
+	catalog_set_text(values, nulls, Anum_dead_letter_state, state_names[CATALOG_LETTER_WAITING]);
+	catalog_set_position(values, nulls, Anum_dead_letter_file, &letter->position);
+	catalog_set_text(values, nulls, Anum_dead_letter_gtid, letter->gtid);
+	set_datum(values, nulls, Anum_dead_letter_action, Int64GetDatum(letter->action));
+	catalog_set_text(values, nulls, Anum_dead_letter_operation, letter->operation);
+	set_datum(values, nulls, Anum_dead_letter_before, letter->before);
+	set_datum(values, nulls, Anum_dead_letter_after, letter->after);
 	catalog_set_error(values, nulls, Anum_dead_letter_error, &letter->error);
-	values[Anum_dead_letter_created_at - 1] = TimestampTzGetDatum(GetCurrentTimestamp());
+	set_datum(values, nulls, Anum_dead_letter_changed_at, TimestampTzGetDatum(letter->changed_at));
+	set_datum(values, nulls, Anum_dead_letter_created_at, now);
+	set_datum(values, nulls, Anum_dead_letter_attempts, Int32GetDatum(1));
+	set_datum(values, nulls, Anum_dead_letter_last_attempt_at, now);
+	set_datum(values, nulls, Anum_dead_letter_old_key, PointerGetDatum(letter->old_key));
+	set_datum(values, nulls, Anum_dead_letter_new_key, PointerGetDatum(letter->new_key));
 
 	rel = table_open(catalog_relation_oid(CATALOG_REL_DEAD_LETTER), RowExclusiveLock);
 	catalog_tuple_insert(rel, values, nulls);
 	table_close(rel, NoLock);
 }
 
-List *
-catalog_dead_letter_list(int32 pipeline_id)
+static CatalogDeadLetter *
+letter_from_tuple(HeapTuple tuple, TupleDesc desc)
 {
+	CatalogDeadLetter *letter = palloc0(sizeof(CatalogDeadLetter));
+
+	letter->pipeline_id = catalog_get_int32(tuple, desc, Anum_dead_letter_pipeline_id);
+	letter->id = catalog_get_int64(tuple, desc, Anum_dead_letter_id);
+	letter->table_id = catalog_get_int32(tuple, desc, Anum_dead_letter_table_id);
+	letter->source_schema = catalog_get_text(tuple, desc, Anum_dead_letter_source_schema);
+	letter->source_table = catalog_get_text(tuple, desc, Anum_dead_letter_source_table);
+	letter->state = get_state(tuple, desc);
+	catalog_get_position(tuple, desc, Anum_dead_letter_file, &letter->position);
+	letter->gtid = catalog_get_text(tuple, desc, Anum_dead_letter_gtid);
+	letter->action = catalog_get_int64(tuple, desc, Anum_dead_letter_action);
+	letter->operation = catalog_get_text(tuple, desc, Anum_dead_letter_operation);
+	letter->before = catalog_get_varlena(tuple, desc, Anum_dead_letter_before);
+	letter->after = catalog_get_varlena(tuple, desc, Anum_dead_letter_after);
+	catalog_get_error(tuple, desc, Anum_dead_letter_error, &letter->shown_error);
+	letter->changed_at = catalog_get_time(tuple, desc, Anum_dead_letter_changed_at);
+	letter->created_at = catalog_get_time(tuple, desc, Anum_dead_letter_created_at);
+	letter->attempts = catalog_get_int32(tuple, desc, Anum_dead_letter_attempts);
+	letter->last_attempt_at = catalog_get_time(tuple, desc, Anum_dead_letter_last_attempt_at);
+	letter->settled_at = catalog_get_time(tuple, desc, Anum_dead_letter_settled_at);
+	letter->reason = catalog_get_text(tuple, desc, Anum_dead_letter_reason);
+	letter->request = catalog_get_int64(tuple, desc, Anum_dead_letter_request);
+	letter->newer = catalog_get_list(tuple, desc, Anum_dead_letter_newer);
+	letter->old_key = get_key(tuple, desc, Anum_dead_letter_old_key);
+	letter->new_key = get_key(tuple, desc, Anum_dead_letter_new_key);
+	return letter;
+}
+
+/* ------------------------------------------------------------------------- scans */
+
+/* Letters of a pipeline above a number, in their order. */
+static void
+begin_above(CatalogScan *scan, LOCKMODE mode, int32 pipeline_id, int64 after_id)
+{
+	ScanKeyData keys[2];
+
+	ScanKeyInit(&keys[0], Anum_dead_letter_pipeline_id, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(pipeline_id));
+	ScanKeyInit(&keys[1], Anum_dead_letter_id, BTGreaterStrategyNumber, F_INT8GT, Int64GetDatum(after_id));
+	catalog_scan_begin_ordered_keys(scan, CATALOG_REL_DEAD_LETTER, mode, 2, keys);
+}
+
+/* Letters of one table: all, or those with a key. */
+static void
+begin_table(CatalogScan *scan, LOCKMODE mode, int32 pipeline_id, int32 table_id, AttrNumber which, const bytea *key)
+{
+	ScanKeyData keys[3];
+
+	ScanKeyInit(&keys[0], Anum_dead_letter_pipeline_id, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(pipeline_id));
+	ScanKeyInit(&keys[1], Anum_dead_letter_table_id, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(table_id));
+	if (key != NULL)
+		ScanKeyInit(&keys[2], which, BTEqualStrategyNumber, F_BYTEAEQ, PointerGetDatum(key));
+	catalog_scan_begin_keys(scan, CATALOG_REL_DEAD_LETTER, mode,
+							which == Anum_dead_letter_old_key ? "dead_letter_old_key" : "dead_letter_new_key",
+							key != NULL ? 3 : 2, keys);
+}
+
+CatalogDeadLetter *
+catalog_dead_letter_next(int32 pipeline_id, int64 after_id)
+{
+	CatalogDeadLetter *result = NULL;
 	CatalogScan scan;
 	HeapTuple	tuple;
-	List	   *result = NIL;
 
-	catalog_scan_begin(&scan, CATALOG_REL_DEAD_LETTER, AccessShareLock, 1, &pipeline_id);
-	while (HeapTupleIsValid(tuple = catalog_scan_next(&scan)))
+	begin_above(&scan, AccessShareLock, pipeline_id, after_id);
+	while (result == NULL && HeapTupleIsValid(tuple = catalog_scan_next_ordered(&scan, ForwardScanDirection)))
 	{
-		TupleDesc	desc = RelationGetDescr(scan.rel);
-		CatalogDeadLetter *letter = palloc0(sizeof(CatalogDeadLetter));
-
-		letter->pipeline_id = pipeline_id;
-		letter->id = catalog_get_int64(tuple, desc, Anum_dead_letter_id);
-		letter->table_id = catalog_get_int32(tuple, desc, Anum_dead_letter_table_id);
-		catalog_get_position(tuple, desc, Anum_dead_letter_file, &letter->position);
-		letter->gtid_text = catalog_get_text(tuple, desc, Anum_dead_letter_gtid);
-		letter->action = catalog_get_int64(tuple, desc, Anum_dead_letter_action);
-		letter->operation = catalog_get_text(tuple, desc, Anum_dead_letter_operation);
-		letter->before = catalog_get_varlena(tuple, desc, Anum_dead_letter_before);
-		letter->after = catalog_get_varlena(tuple, desc, Anum_dead_letter_after);
-		catalog_get_error(tuple, desc, Anum_dead_letter_error, &letter->shown_error);
-		letter->created_at = catalog_get_time(tuple, desc, Anum_dead_letter_created_at);
-		result = lappend(result, letter);
+		CHECK_FOR_INTERRUPTS();
+		if (is_open(tuple, RelationGetDescr(scan.rel)))
+			result = letter_from_tuple(tuple, RelationGetDescr(scan.rel));
 	}
 	catalog_scan_end(&scan);
 	return result;
+}
+
+void
+catalog_dead_letter_each(int32 pipeline_id, CatalogLetterLook look, void *arg)
+{
+	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "cdc dead letter", ALLOCSET_DEFAULT_SIZES);
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	begin_above(&scan, AccessShareLock, pipeline_id, 0);
+	while (HeapTupleIsValid(tuple = catalog_scan_next_ordered(&scan, ForwardScanDirection)))
+	{
+		MemoryContext old = MemoryContextSwitchTo(cxt);
+
+		CHECK_FOR_INTERRUPTS();
+		look(arg, letter_from_tuple(tuple, RelationGetDescr(scan.rel)));
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(cxt);
+	}
+	catalog_scan_end(&scan);
+	MemoryContextDelete(cxt);
+}
+
+int64
+catalog_dead_letter_keys(int32 pipeline_id, int32 table_id, int64 *last, CatalogLetterKey look, void *arg)
+{
+	bool		of_table = *last == 0;
+	int64		count = 0;
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	if (of_table)
+		begin_table(&scan, AccessShareLock, pipeline_id, table_id, Anum_dead_letter_new_key, NULL);
+	else
+		begin_above(&scan, AccessShareLock, pipeline_id, *last);
+	for (;;)
+	{
+		TupleDesc	desc = RelationGetDescr(scan.rel);
+		bytea	   *key;
+
+		tuple = of_table ? catalog_scan_next(&scan) : catalog_scan_next_ordered(&scan, ForwardScanDirection);
+		if (!HeapTupleIsValid(tuple))
+			break;
+		CHECK_FOR_INTERRUPTS();
+		if (catalog_get_int32(tuple, desc, Anum_dead_letter_table_id) != table_id)
+			continue;
+		*last = Max(*last, catalog_get_int64(tuple, desc, Anum_dead_letter_id));
+		if (!is_open(tuple, desc))
+			continue;
+		count++;
+		if ((key = get_key(tuple, desc, Anum_dead_letter_old_key)) != NULL)
+		{
+			look(arg, table_id, key);
+			pfree(key);
+		}
+		if ((key = get_key(tuple, desc, Anum_dead_letter_new_key)) != NULL)
+		{
+			look(arg, table_id, key);
+			pfree(key);
+		}
+	}
+	catalog_scan_end(&scan);
+	return count;
+}
+
+/* ----------------------------------------------------------------------- changes */
+
+/* Columns of a letter that are to be written. */
+typedef struct LetterUpdate
+{
+	Datum		values[Natts_dead_letter];
+	bool		nulls[Natts_dead_letter];
+	bool		replaces[Natts_dead_letter];
+} LetterUpdate;
+
+static void
+update_set(LetterUpdate *update, int attnum, Datum value)
+{
+	set_datum(update->values, update->nulls, attnum, value);
+	update->replaces[attnum - 1] = true;
+}
+
+static void
+update_state(LetterUpdate *update, CatalogLetterState state, const char *reason)
+{
+	bool		settled = state != CATALOG_LETTER_WAITING && state != CATALOG_LETTER_FAILED;
+
+	update_set(update, Anum_dead_letter_state, CStringGetTextDatum(state_names[state]));
+	if (!settled)
+		return;
+	update_set(update, Anum_dead_letter_settled_at, TimestampTzGetDatum(GetCurrentTimestamp()));
+	update_set(update, Anum_dead_letter_reason, reason != NULL ? CStringGetTextDatum(reason) : (Datum) 0);
+	update_set(update, Anum_dead_letter_old_key, (Datum) 0);
+	update_set(update, Anum_dead_letter_new_key, (Datum) 0);
+}
+
+void
+catalog_dead_letter_settle(const CatalogDeadLetter *letter, CatalogLetterState state, const char *reason,
+						   int64 request, const UtilErrorInfo *error)
+{
+	LetterUpdate update = {0};
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	begin_above(&scan, RowExclusiveLock, letter->pipeline_id, letter->id - 1);
+	tuple = catalog_scan_next_ordered(&scan, ForwardScanDirection);
+	if (HeapTupleIsValid(tuple) && catalog_get_int64(tuple, RelationGetDescr(scan.rel), Anum_dead_letter_id) == letter->id &&
+		is_open(tuple, RelationGetDescr(scan.rel)))
+	{
+		update_state(&update, state, reason);
+		update_set(&update, Anum_dead_letter_request, Int64GetDatum(request));
+		if (state == CATALOG_LETTER_FAILED || state == CATALOG_LETTER_REPLAYED)
+		{
+			int32		attempts = catalog_get_int32(tuple, RelationGetDescr(scan.rel), Anum_dead_letter_attempts);
+
+			update_set(&update, Anum_dead_letter_attempts, Int32GetDatum(attempts + 1));
+			update_set(&update, Anum_dead_letter_last_attempt_at, TimestampTzGetDatum(GetCurrentTimestamp()));
+		}
+		if (error != NULL)
+		{
+			catalog_set_error(update.values, update.nulls, Anum_dead_letter_error, error);
+			for (int i = 0; i < 4; i++)
+				update.replaces[Anum_dead_letter_error - 1 + i] = true;
+		}
+		catalog_tuple_update(scan.rel, tuple, update.values, update.nulls, update.replaces);
+	}
+	catalog_scan_end(&scan);
+}
+
+static bool
+has_name(const List *names, const char *name)
+{
+	ListCell   *lc;
+
+	foreach(lc, names)
+	{
+		if (strcmp(lfirst(lc), name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Is each column of a row image among these? */
+static bool
+covers(const List *names, Datum image)
+{
+	JsonbIterator *it;
+	JsonbIteratorToken token;
+	JsonbValue	value;
+
+	if (image == (Datum) 0)
+		return true;
+	it = JsonbIteratorInit(&DatumGetJsonbP(image)->root);
+	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
+	{
+		if (token == WJB_KEY && !has_name(names, pnstrdup(value.val.string.val, value.val.string.len)))
+			return false;
+	}
+	return true;
+}
+
+/* What is left of a letter when a change told columns (NIL: all) of the row that it would write. True when nothing is. */
+static bool
+take_columns(LetterUpdate *update, HeapTuple tuple, TupleDesc desc, const List *columns)
+{
+	List	   *newer;
+	int			before;
+	ListCell   *lc;
+
+	if (columns == NIL)
+		return true;
+	newer = catalog_get_list(tuple, desc, Anum_dead_letter_newer);
+	before = list_length(newer);
+	foreach(lc, columns)
+	{
+		if (!has_name(newer, lfirst(lc)))
+			newer = lappend(newer, lfirst(lc));
+	}
+	if (covers(newer, catalog_get_varlena(tuple, desc, Anum_dead_letter_after)))
+		return true;
+	if (list_length(newer) > before)
+		update_set(update, Anum_dead_letter_newer, catalog_list_datum(newer));
+	return false;
+}
+
+static int
+supersede_half(int32 pipeline_id, int32 table_id, AttrNumber half, const bytea *key, const List *columns,
+			   int64 before_id, const char *reason)
+{
+	AttrNumber	other = half == Anum_dead_letter_old_key ? Anum_dead_letter_new_key : Anum_dead_letter_old_key;
+	int			count = 0;
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	begin_table(&scan, RowExclusiveLock, pipeline_id, table_id, half, key);
+	while (HeapTupleIsValid(tuple = catalog_scan_next(&scan)))
+	{
+		TupleDesc	desc = RelationGetDescr(scan.rel);
+		LetterUpdate update = {0};
+		bool		other_is_null;
+		bool		is_moot;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!is_open(tuple, desc) ||
+			(catalog_get_int64(tuple, desc, Anum_dead_letter_id) >= before_id &&
+			 strcmp(catalog_get_text(tuple, desc, Anum_dead_letter_operation), "snapshot") != 0))
+			continue;
+		(void) heap_getattr(tuple, other, desc, &other_is_null);
+		is_moot = half == Anum_dead_letter_old_key || take_columns(&update, tuple, desc, columns);
+		if (is_moot)
+			update_set(&update, half, (Datum) 0);
+		if (is_moot && other_is_null)
+		{
+			update_state(&update, CATALOG_LETTER_SUPERSEDED, reason);
+			count++;
+		}
+		if (is_moot || update.replaces[Anum_dead_letter_newer - 1])
+			catalog_tuple_update(scan.rel, tuple, update.values, update.nulls, update.replaces);
+	}
+	catalog_scan_end(&scan);
+	return count;
+}
+
+int
+catalog_dead_letter_supersede(int32 pipeline_id, int32 table_id, const bytea *key, const List *columns,
+							  int64 before_id, const char *reason)
+{
+	return supersede_half(pipeline_id, table_id, Anum_dead_letter_old_key, key, columns, before_id, reason) +
+		supersede_half(pipeline_id, table_id, Anum_dead_letter_new_key, key, columns, before_id, reason);
+}
+
+int64
+catalog_dead_letter_supersede_table(int32 pipeline_id, int32 table_id, const char *reason)
+{
+	int64		count = 0;
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	begin_table(&scan, RowExclusiveLock, pipeline_id, table_id, Anum_dead_letter_new_key, NULL);
+	while (HeapTupleIsValid(tuple = catalog_scan_next(&scan)))
+	{
+		LetterUpdate update = {0};
+
+		CHECK_FOR_INTERRUPTS();
+		if (!is_open(tuple, RelationGetDescr(scan.rel)))
+			continue;
+		update_state(&update, CATALOG_LETTER_SUPERSEDED, reason);
+		catalog_tuple_update(scan.rel, tuple, update.values, update.nulls, update.replaces);
+		count++;
+	}
+	catalog_scan_end(&scan);
+	return count;
 }

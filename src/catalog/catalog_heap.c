@@ -59,6 +59,7 @@ static const RelationName relation_names[CATALOG_RELATIONS] = {
 	[CATALOG_REL_PREPARED_CHANGE] = {"prepared_change", "prepared_change_pkey"},
 	[CATALOG_REL_DEAD_LETTER] = {"dead_letter", "dead_letter_pkey"},
 	[CATALOG_REL_SCHEMA_HISTORY] = {"schema_history", "schema_history_pkey"},
+	[CATALOG_REL_DEAD_LETTER_REQUEST] = {"dead_letter_request", "dead_letter_request_pkey"},
 	[CATALOG_REL_TARGET_INDEX] = {"target_index", "target_index_pkey"},
 	[CATALOG_REL_SKIPPED_TRANSACTION] = {"skipped_transaction", "skipped_transaction_pkey"},
 	[CATALOG_REL_VERIFY_REQUEST] = {"verify_request", "verify_request_pkey"},
@@ -216,9 +217,15 @@ catalog_scan_begin_ordered(CatalogScan *scan, CatalogRelation which, LOCKMODE mo
 	ScanKeyData entries[MAX_INT_KEYS];
 
 	fill_int_keys(entries, nkeys, keys);
+	catalog_scan_begin_ordered_keys(scan, which, mode, nkeys, entries);
+}
+
+void
+catalog_scan_begin_ordered_keys(CatalogScan *scan, CatalogRelation which, LOCKMODE mode, int nkeys, ScanKey keys)
+{
 	scan_open(scan, which, mode);
 	scan->index = index_open(known.index[which], AccessShareLock);
-	scan->scan = systable_beginscan_ordered(scan->rel, scan->index, scan->snapshot, nkeys, entries);
+	scan->scan = systable_beginscan_ordered(scan->rel, scan->index, scan->snapshot, nkeys, keys);
 }
 
 HeapTuple

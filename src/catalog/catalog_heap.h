@@ -38,6 +38,7 @@ typedef enum CatalogRelation
 	CATALOG_REL_PREPARED_CHANGE,
 	CATALOG_REL_DEAD_LETTER,
 	CATALOG_REL_SCHEMA_HISTORY,
+	CATALOG_REL_DEAD_LETTER_REQUEST,
 	CATALOG_REL_TARGET_INDEX,
 	CATALOG_REL_SKIPPED_TRANSACTION,
 	CATALOG_REL_VERIFY_REQUEST,
@@ -48,7 +49,7 @@ typedef enum CatalogRelation
 	CATALOG_REL_EXPORT_CHUNK
 } CatalogRelation;
 
-#define CATALOG_RELATIONS 19
+#define CATALOG_RELATIONS 20
 
 /* Column numbers, as in the install script. */
 enum
@@ -215,6 +216,9 @@ enum
 	Anum_dead_letter_pipeline_id = 1,
 	Anum_dead_letter_id,
 	Anum_dead_letter_table_id,
+	Anum_dead_letter_source_schema,
+	Anum_dead_letter_source_table,
+	Anum_dead_letter_state,
 	Anum_dead_letter_file,
 	Anum_dead_letter_offset,
 	Anum_dead_letter_gtid,
@@ -226,8 +230,38 @@ enum
 	Anum_dead_letter_error_sqlstate,
 	Anum_dead_letter_error_detail,
 	Anum_dead_letter_error_hint,
+	Anum_dead_letter_changed_at,
 	Anum_dead_letter_created_at,
-	Natts_dead_letter = Anum_dead_letter_created_at
+	Anum_dead_letter_attempts,
+	Anum_dead_letter_last_attempt_at,
+	Anum_dead_letter_settled_at,
+	Anum_dead_letter_reason,
+	Anum_dead_letter_request,
+	Anum_dead_letter_newer,
+	Anum_dead_letter_old_key,
+	Anum_dead_letter_new_key,
+	Natts_dead_letter = Anum_dead_letter_new_key
+};
+
+enum
+{
+	Anum_dead_letter_request_pipeline_id = 1,
+	Anum_dead_letter_request_request,
+	Anum_dead_letter_request_kind,
+	Anum_dead_letter_request_tables,
+	Anum_dead_letter_request_ids,
+	Anum_dead_letter_request_reason,
+	Anum_dead_letter_request_state,
+	Anum_dead_letter_request_requested_by,
+	Anum_dead_letter_request_requested_at,
+	Anum_dead_letter_request_started_at,
+	Anum_dead_letter_request_finished_at,
+	Anum_dead_letter_request_last_id,
+	Anum_dead_letter_request_attempts,
+	Anum_dead_letter_request_settled,
+	Anum_dead_letter_request_failed,
+	Anum_dead_letter_request_left_alone,
+	Natts_dead_letter_request = Anum_dead_letter_request_left_alone
 };
 
 enum
@@ -412,6 +446,9 @@ extern void catalog_scan_begin_keys(CatalogScan *scan, CatalogRelation which, LO
 /* In the order of the primary key; catalog_scan_next walks it in that direction. */
 extern void catalog_scan_begin_ordered(CatalogScan *scan, CatalogRelation which, LOCKMODE mode,
 									   int nkeys, const int32 *keys);
+
+/* In that order with keys of the caller's, on the primary key. */
+extern void catalog_scan_begin_ordered_keys(CatalogScan *scan, CatalogRelation which, LOCKMODE mode, int nkeys, ScanKey keys);
 extern HeapTuple catalog_scan_next(CatalogScan *scan);
 extern HeapTuple catalog_scan_next_ordered(CatalogScan *scan, ScanDirection direction);
 

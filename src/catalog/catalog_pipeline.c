@@ -322,6 +322,7 @@ catalog_pipeline_delete(const CatalogPipeline *pipeline)
 	catalog_delete_rows(CATALOG_REL_SKIPPED_TRANSACTION, 1, &id);
 	catalog_delete_rows(CATALOG_REL_DEAD_LETTER, 1, &id);
 	catalog_delete_rows(CATALOG_REL_SCHEMA_HISTORY, 1, &id);
+	catalog_delete_rows(CATALOG_REL_DEAD_LETTER_REQUEST, 1, &id);
 	catalog_delete_rows(CATALOG_REL_TARGET_INDEX, 1, &id);
 	catalog_verify_delete(id);
 	catalog_delete_rows(CATALOG_REL_PREPARED_CHANGE, 1, &id);

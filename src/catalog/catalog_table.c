@@ -21,6 +21,7 @@
 #include "access/table.h"
 #include "utils/builtins.h"
 
+#include "catalog/catalog_dead_letter.h"
 #include "catalog/catalog_heap.h"
 #include "compat/pg_compat.h"
 
@@ -530,6 +531,7 @@ catalog_table_forget(int32 pipeline_id, int32 table_id)
 	delete_snapshot_rows(pipeline_id, table_id);
 	catalog_delete_rows(CATALOG_REL_TARGET_INDEX, 2, keys);
 	catalog_delete_rows(CATALOG_REL_TABLE_STATE, 2, keys);
+	(void) catalog_dead_letter_supersede_table(pipeline_id, table_id, "the table has left the pipeline");
 	note_left(pipeline_id, table_id);
 }
 
@@ -580,6 +582,7 @@ catalog_table_begin_anew(const CatalogTable *table, const UtilErrorInfo *error)
 		update.nulls[i - 1] = update.replaces[i - 1] = true;
 	state_update_end(&update, found);
 	delete_snapshot_rows(table->pipeline_id, table->table_id);
+	(void) catalog_dead_letter_supersede_table(table->pipeline_id, table->table_id, "the table was copied anew");
 	note_complete(table->pipeline_id, table->table_id, table->state == CATALOG_TABLE_STREAMING);
 }
 

@@ -49,6 +49,7 @@ typedef struct Ingest
 	int			pending;		/* tables not handed over yet */
 	bool		left_over;		/* stopped tables may have something to clear away */
 	bool		join_due;		/* look whether tables want to join */
+	bool		letters_due;	/* a request that concerns dead letters may be open */
 	bool		put_off;		/* some want to, but are locked at the source */
 	TimestampTz put_off_at;		/* when they were last tried */
 	uint64		stops_seen;		/* of apply_stop_count, when tables were last counted */
@@ -310,6 +311,19 @@ join(Ingest *ingest, bool again)
 		want_snapshot_worker(ingest);
 }
 
+/* Work on what was asked for concerning dead letters; between two source transactions. */
+static ApplyResult
+work_on_letters(Ingest *ingest)
+{
+	if (apply_in_transaction(ingest->apply))
+		return APPLY_OK;
+	if (apply_flush(ingest->apply, true) == APPLY_REWIND)
+		return APPLY_REWIND;
+	ingest->worker->slot->letters_wanted = false;	/* before the look: a later wish counts */
+	ingest->letters_due = apply_replay_step(ingest->apply);
+	return APPLY_OK;
+}
+
 /* Somebody wants us to hold still: nothing is open, and all that came is durable. Then read the tables anew. */
 static void
 hold_still(Ingest *ingest)
@@ -353,7 +367,7 @@ follow(Ingest *ingest)
 		worker_check_interrupts();
 
 		result = cdc_source_next(ingest->source,
-								 !wait ? 0 : ingest->pending > 0 ? HAND_OVER_WAIT_MS : IDLE_WAIT_MS,
+								 !wait || ingest->letters_due ? 0 : ingest->pending > 0 ? HAND_OVER_WAIT_MS : IDLE_WAIT_MS,
 								 &event);
 		if (result == CDC_SOURCE_EVENT)
 		{
@@ -401,6 +415,8 @@ follow(Ingest *ingest)
 
 			if (ingest->join_due || ingest->worker->slot->join_wanted || again)
 				join(ingest, again);
+			if ((ingest->letters_due || ingest->worker->slot->letters_wanted) && work_on_letters(ingest) == APPLY_REWIND)
+				return;
 			if (ingest->worker->slot->hold_pid != 0 && !apply_in_transaction(ingest->apply))
 			{
 				if (apply_flush(ingest->apply, true) == APPLY_REWIND)
@@ -483,7 +499,7 @@ open_transaction(void *arg)
 static void
 ingest_run(Worker *worker)
 {
-	Ingest		ingest = {.worker = worker,.join_due = true,.left_over = true};
+	Ingest		ingest = {.worker = worker,.join_due = true,.left_over = true,.letters_due = true};
 	const CatalogPosition *current;
 	MemoryContext stream_cxt;
 

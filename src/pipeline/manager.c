@@ -32,6 +32,7 @@
 #include "utils/syscache.h"
 
 #include "catalog/catalog.h"
+#include "catalog/catalog_dead_letter.h"
 #include "catalog/catalog_verify.h"
 #include "compat/pg_compat.h"
 #include "pipeline/budget.h"
@@ -99,14 +100,14 @@ manager_exit(int code, Datum arg)
  * of cdc_verify(); false when the extension is not there.
  */
 static bool
-read_pipelines(List **pipelines, List **verify_wanted)
+read_pipelines(List **pipelines, List **verify_wanted, List **letters_wanted)
 {
 	MemoryContext keep = CurrentMemoryContext;
 	ListCell   *lc;
 	bool		installed;
 
 	*pipelines = NIL;
-	*verify_wanted = NIL;
+	*verify_wanted = *letters_wanted = NIL;
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	installed = OidIsValid(get_extension_oid("cdc_bridge", true));
@@ -121,6 +122,8 @@ read_pipelines(List **pipelines, List **verify_wanted)
 
 			if (catalog_verify_open(id) != NULL)
 				*verify_wanted = lappend_int(*verify_wanted, id);
+			if (catalog_letter_request_open(id) != NULL)
+				*letters_wanted = lappend_int(*letters_wanted, id);
 		}
 		MemoryContextSwitchTo(old);
 	}
@@ -339,7 +342,7 @@ snapshot_workers(const CatalogPipeline *pipeline)
  * the next planned attempt.
  */
 static bool
-look_after_pipeline(const CatalogPipeline *pipeline, List *verify_wanted, TimestampTz now, long *nap)
+look_after_pipeline(const CatalogPipeline *pipeline, List *verify_wanted, List *letters_wanted, TimestampTz now, long *nap)
 {
 	bool		should_run = pipeline->enabled && pipeline->state != CATALOG_PIPELINE_FAILED &&
 		shmem_may_run(pipeline->server_start);
@@ -375,6 +378,12 @@ look_after_pipeline(const CatalogPipeline *pipeline, List *verify_wanted, Timest
 			if (place->pid != 0 && i == SHMEM_INGEST && pipeline->tables_asked != pipeline->tables_done)
 			{
 				slot->join_wanted = true;
+				if (place->latch != NULL)
+					SetLatch(place->latch);
+			}
+			if (place->pid != 0 && i == SHMEM_INGEST && list_member_int(letters_wanted, pipeline->id))
+			{
+				slot->letters_wanted = true;
 				if (place->latch != NULL)
 					SetLatch(place->latch);
 			}
@@ -467,6 +476,7 @@ manage(void)
 {
 	List	   *pipelines;
 	List	   *verify_wanted;
+	List	   *letters_wanted;
 	ListCell   *lc;
 	bool		installed;
 	bool		needed = false;
@@ -481,9 +491,9 @@ manage(void)
 	LWLockRelease(shmem->lock);
 
 	reap_workers();
-	installed = read_pipelines(&pipelines, &verify_wanted);
+	installed = read_pipelines(&pipelines, &verify_wanted, &letters_wanted);
 	foreach(lc, pipelines)
-		needed |= look_after_pipeline(lfirst(lc), verify_wanted, now, &nap);
+		needed |= look_after_pipeline(lfirst(lc), verify_wanted, letters_wanted, now, &nap);
 	needed |= clear_dropped(pipelines, &nap);
 	slots = export_slots_look_after(pipelines);
 	needed |= slots != EXPORT_SLOTS_NOTHING;

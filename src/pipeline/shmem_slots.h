@@ -73,6 +73,7 @@ typedef struct ShmemPipeline
 	Latch	   *hold_latch;
 	int			held_by;		/* ingest worker that does, at "durable"; 0: none */
 	bool		join_wanted;	/* tables want to join, leave or be copied anew: for the ingest worker */
+	bool		letters_wanted; /* a request that concerns dead letters is open: for the ingest worker */
 	bool		verify_wanted;	/* a request of cdc_verify() is open; the manager reads it from the catalog */
 	bool		state_wanted;	/* the ingest worker shall write the pipeline's state again */
 	int			blocked_by;		/* pid of the backend that keeps workers out to the end of its transaction; 0 none */

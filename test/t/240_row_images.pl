@@ -210,7 +210,7 @@ $do->('update lost set v = 33 where id = 3', "insert into lost (id) values (4)",
 $do->("set session binlog_row_value_options = 'PARTIAL_JSON'", q{update lean set k = json_set(k, '$.dead', 2) where id = 1}) if $mysql;
 $pipeline->wait_for_catchup;
 is($postgres->psql("select operation, before, after, error_sqlstate from cdc_dead_letters where source_table = 'lost'"), 'update|{"id": "3"}|{"v": "33"}|YC007', 'a dead letter has what the image had');
-is($postgres->psql("select jsonb_build_object('k', after->'k') from cdc_dead_letters where source_table = 'lean'"), '{"k": {"json_diff": "[{\\"op\\": \\"insert\\", \\"path\\": \\"$.dead\\", \\"value\\": 2}]"}}',
+is($postgres->psql("select jsonb_build_object('k', (after->'k') - 'hex'::text) from cdc_dead_letters where source_table = 'lean'"), '{"k": {"json_diff": "[{\\"op\\": \\"insert\\", \\"path\\": \\"$.dead\\", \\"value\\": 2}]"}}',
 	'and a document in parts its differences') if $mysql;
 is($postgres->psql('select v, w from shop.lost where id = 4'), '|5', 'what is around it is applied');
 
