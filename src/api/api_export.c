@@ -25,7 +25,9 @@
 #include "api/api.h"
 #include "catalog/catalog_export.h"
 #include "compat/pg_compat.h"
+#include "decode/decode.h"
 #include "decode/decode_reader.h"
+#include "pipeline/export_plugin.h"
 #include "pipeline/export_rights.h"
 #include "pipeline/export_tables.h"
 #include "pipeline/shmem.h"
@@ -110,13 +112,19 @@ check_table(const CatalogPipeline *pipeline, Oid relid)
 void
 api_check_export_tables(const CatalogPipeline *pipeline)
 {
+	List	   *shipped = NIL;
 	ListCell   *lc;
 
 	/* a publication chooses among tables and columns, and lets no change pass that does not tell its row; the worker looks at rights */
 	if (catalog_pipeline_option(pipeline, "publication_names") != NULL)
 		return;
 	foreach(lc, export_tables(pipeline))
+	{
 		check_table(pipeline, lfirst_oid(lc));
+		shipped = list_append_unique_oid(shipped, export_name_of(lfirst_oid(lc), export_via_root(pipeline)));
+	}
+	if (catalog_pipeline_option(pipeline, "routes") != NULL)
+		decode_routes_check(export_plugin_options(pipeline), shipped);
 }
 
 /* ---- the view ---- */

@@ -51,6 +51,8 @@ static const UtilOption option_list[] = {
 	.description = "ship what these publications publish, separated by commas: their tables, columns, rows and actions"},
 	{.name = "publish_via_partition_root",.type = UTIL_OPTION_BOOL,.default_text = "false",
 	.description = "rows of partitions under the name of the root; with publication_names the publications decide"},
+	{.name = "routes",.type = UTIL_OPTION_ARRAY,
+	.description = "under which schema and table a table is shipped: objects with a pattern, or a regular expression, and the names; the first that fits decides"},
 	{.name = "schemas",.type = UTIL_OPTION_BOOL,.default_text = "false",
 	.description = "format debezium-json: each record carries its Kafka Connect schema"},
 	{.name = "server_name",.type = UTIL_OPTION_TEXT,

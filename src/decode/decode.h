@@ -50,6 +50,9 @@ extern void decode_take(DecodeEmit emit, DecodeMeet meet, void *arg);
 /* Throws for options (List of DefElem) that the plugin does not take. */
 extern void decode_options_check(List *options);
 
+/* Throws when routes of the options bring two tables that are shipped under one name; relids: those under whose names rows are shipped. */
+extern void decode_routes_check(List *options, const List *relids);
+
 /* The plugin's options. */
 extern const UtilOptionTable decode_options;
 

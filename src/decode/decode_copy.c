@@ -147,12 +147,11 @@ decode_copy_passed(DecodeCopy *copy, DecodeCopyTable *table, XLogRecPtr lsn)
 }
 
 void
-decode_copy_anew_record(const DecodeCopyTable *table, const CdcOutTable *published, XLogRecPtr lsn, CdcRecord *record)
+decode_copy_anew_record(const DecodeState *state, const DecodeCopyTable *table, const CdcOutTable *published, XLogRecPtr lsn, CdcRecord *record)
 {
 	CdcOutTable *out = palloc0(sizeof(CdcOutTable));
 
-	out->schema = table->schema;
-	out->name = table->name;
+	decode_route_name(state, table->schema, table->name, &out->schema, &out->name);
 	out->relid = table->relid;
 	out->version = decode_relation_new_version();
 	out->identity = REPLICA_IDENTITY_NOTHING;
@@ -410,19 +409,26 @@ find_table(DecodeState *state, ReorderBufferTXN *txn, Oid relid)
 	return hash_search(copy->tables, &relid, HASH_FIND, NULL);
 }
 
-/* Another table that has been copied, in part or whole, under the name that the relation has now. */
+/* Another table that has been copied, in part or whole, under the name that the relation is shipped under now. */
 static DecodeCopyTable *
-find_predecessor(const DecodeCopy *copy, Relation relation)
+find_predecessor(const DecodeState *state, Relation relation)
 {
-	const char *schema = get_namespace_name(RelationGetNamespace(relation));
+	const DecodeCopy *copy = state->copy;
+	const char *schema;
+	const char *name;
+	const char *other_schema;
+	const char *other_name;
 	HASH_SEQ_STATUS scan;
 	DecodeCopyTable *table;
 
+	decode_route_name(state, get_namespace_name(RelationGetNamespace(relation)), RelationGetRelationName(relation), &schema, &name);
 	hash_seq_init(&scan, copy->tables);
 	while ((table = hash_seq_search(&scan)) != NULL)
 	{
-		if ((table->signature != NULL || table->to_tell) && table->relid != RelationGetRelid(relation) &&
-			strcmp(table->name, RelationGetRelationName(relation)) == 0 && strcmp(table->schema, schema) == 0)
+		if ((table->signature == NULL && !table->to_tell) || table->relid == RelationGetRelid(relation))
+			continue;
+		decode_route_name(state, table->schema, table->name, &other_schema, &other_name);
+		if (strcmp(other_name, name) == 0 && strcmp(other_schema, schema) == 0)
 		{
 			hash_seq_term(&scan);
 			return table;
@@ -437,7 +443,7 @@ pass(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *entry, Relation 
 {
 	if (entry->name_is_free || txn->end_lsn <= state->copy->skip_until)
 		return DECODE_COPY_PASS;
-	*found = find_predecessor(state->copy, relation);
+	*found = find_predecessor(state, relation);
 	if (*found != NULL)
 		return DECODE_COPY_SUCCEEDS;
 	entry->name_is_free = true;

@@ -252,5 +252,5 @@ decode_copy_anew_now(DecodeCopy *copy, DecodeCopyTable *table, CdcRecord *record
 	}
 	if (RelationIsValid(relation))
 		RelationClose(relation);
-	decode_copy_anew_record(table, published, GetXLogInsertRecPtr(), record);
+	decode_copy_anew_record(copy->state, table, published, GetXLogInsertRecPtr(), record);
 }

@@ -191,6 +191,8 @@ decode_options_read(DecodeOptions *options, List *given)
 	options->schema_changes = get_bool(given, "schema_changes");
 	options->streaming = get_bool(given, "streaming");
 	options->tables = read_patterns(given_text(given, "tables"));
+	if (given_text(given, "routes") != NULL)
+		options->routes = transform_routes_parse(given_text(given, "routes"), NULL);
 	options->publications = read_names(given_text(given, "publication_names"));
 }
 

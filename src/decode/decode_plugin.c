@@ -74,6 +74,7 @@ look_up_names(DecodeState *state)
 	if (own_transaction)
 		StartTransactionCommand();
 	decode_publications_check(state->options.publications);
+	decode_route_init(state);
 	database = get_database_name(MyDatabaseId);
 	state->options.format_options.database = MemoryContextStrdup(state->context, database != NULL ? database : "");
 	if (own_transaction)
@@ -504,7 +505,7 @@ ship_anew(DecodeState *state, ReorderBufferTXN *txn, DecodeCopyTable *table, con
 	DecodeTxn  *own = ensure_begun(state, txn);
 	CdcRecord	record;
 
-	decode_copy_anew_record(table, published, change->lsn, &record);
+	decode_copy_anew_record(state, table, published, change->lsn, &record);
 	record.txn = &own->out;
 	record.xid = change->txn->xid;
 	record.order = ++own->out.nchanges;
@@ -654,8 +655,7 @@ ship_truncate(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *entry, 
 	if (entry->publish_as != RelationGetRelid(relation))
 	{
 		alone = *entry->table;
-		alone.schema = get_namespace_name(RelationGetNamespace(relation));
-		alone.name = RelationGetRelationName(relation);
+		decode_route_name(state, get_namespace_name(RelationGetNamespace(relation)), RelationGetRelationName(relation), &alone.schema, &alone.name);
 		alone.relid = RelationGetRelid(relation);
 		record.table = &alone;
 		record.root_schema = entry->table->schema;

@@ -26,6 +26,7 @@
 #include "decode/decode.h"
 #include "decode/decode_copy.h"
 #include "format/format.h"
+#include "transform/transform_route.h"
 
 /* A set of kinds of changes, in bits. */
 typedef enum DecodeAction
@@ -50,6 +51,7 @@ typedef struct DecodeOptions
 	bool		schema_changes;
 	bool		streaming;
 	List	   *tables;			/* patterns, List of char *; NIL: all */
+	TransformRoutes *routes;	/* NULL: everything under its own name */
 	List	   *publications;	/* names, List of char *; NIL: not by publications */
 } DecodeOptions;
 
@@ -166,6 +168,8 @@ typedef struct DecodeState
 	List	   *publications;	/* Publication */
 	bool		publications_valid;
 
+	HTAB	   *claims;			/* names that are shipped, and whose they may be: decode_route.c; NULL: nobody looks */
+
 	DecodeCopy *copy;			/* NULL: everything is shipped */
 
 	/* the default emit */
@@ -206,8 +210,25 @@ extern bool decode_name_is_wanted(const DecodeState *state, const char *schema, 
  */
 extern DecodeRelation *decode_relation_look(const DecodeState *state, Relation relation);
 
+/* Is the relation with that OID one that rows are shipped under its own, or its routed, name of? By the catalogs that are seen now. */
+extern bool decode_relation_is_shipped(const DecodeState *state, Oid relid);
+
 /* A version that no other definition has. */
 extern uint64 decode_relation_new_version(void);
+
+/* in decode_route.c */
+
+/* Take note of all tables there are now, so that two that would be shipped under one name are noticed. In a transaction. */
+extern void decode_route_init(DecodeState *state);
+
+/* Under which name a table is shipped, in the current memory context; false: under none. */
+extern bool decode_route_find(const DecodeState *state, const char *schema, const char *name, const char **out_schema, const char **out_name);
+
+/* The same; throws where that is none. */
+extern void decode_route_name(const DecodeState *state, const char *schema, const char *name, const char **out_schema, const char **out_name);
+
+/* The relation that a name belongs to, after routes; throws when another one has it. */
+extern void decode_route_claim(const DecodeState *state, Oid relid, const char *schema, const char *name);
 
 /* in decode_publication.c */
 
@@ -279,7 +300,8 @@ extern DecodeCopyVerdict decode_copy_change(DecodeState *state, ReorderBufferTXN
 extern bool decode_copy_truncate(DecodeState *state, ReorderBufferTXN *txn, Relation relation, bool anyway);
 
 /* The record that says that the copy of a table begins anew; published: how it is shipped, or NULL. In the current memory context. */
-extern void decode_copy_anew_record(const DecodeCopyTable *table, const CdcOutTable *published, XLogRecPtr lsn, CdcRecord *record);
+extern void decode_copy_anew_record(const DecodeState *state, const DecodeCopyTable *table, const CdcOutTable *published, XLogRecPtr lsn,
+									CdcRecord *record);
 
 /* A commit was decoded. */
 extern void decode_copy_committed(DecodeState *state, TransactionId xid);

@@ -274,6 +274,32 @@ set_key(DecodeRelation *entry, List *key)
 	entry->table->nkey = n;
 }
 
+static bool
+is_wanted(const DecodeState *state, Relation relation)
+{
+	return decode_name_is_wanted(state, get_namespace_name(RelationGetNamespace(relation)), RelationGetRelationName(relation));
+}
+
+bool
+decode_relation_is_shipped(const DecodeState *decoding, Oid relid)
+{
+	DecodeState state = {.options = decoding->options,.context = CurrentMemoryContext};
+	Relation	relation = RelationIdGetRelation(relid);
+	DecodePublished published;
+	bool		result = false;
+
+	if (!RelationIsValid(relation))
+		return false;
+	if (RelationIsPermanent(relation) && is_wanted(&state, relation))
+	{
+		state.publication_context = AllocSetContextCreate(CurrentMemoryContext, "cdc publications", ALLOCSET_SMALL_SIZES);
+		look_up(&state, relation, &published);
+		result = published.actions != 0 && published.publish_as == relid;
+	}
+	RelationClose(relation);
+	return result;
+}
+
 static void
 build(DecodeState *state, DecodeRelation *entry, Relation relation)
 {
@@ -289,14 +315,15 @@ build(DecodeState *state, DecodeRelation *entry, Relation relation)
 		if (!RelationIsValid(publish_as))
 			elog(ERROR, "could not open relation with OID %u", published.publish_as);
 		entry->table = palloc0(sizeof(CdcOutTable));
-		entry->table->schema = get_namespace_name(RelationGetNamespace(publish_as));
-		entry->table->name = pstrdup(RelationGetRelationName(publish_as));
 		entry->table->relid = published.publish_as;
 		entry->table->version = ++last_version;
-		if (decode_name_is_wanted(state, entry->table->schema, entry->table->name))
+		if (is_wanted(state, publish_as))
 		{
 			List	   *key = find_identity(entry, relation);
 
+			decode_route_name(state, get_namespace_name(RelationGetNamespace(publish_as)), RelationGetRelationName(publish_as),
+							  &entry->table->schema, &entry->table->name);
+			decode_route_claim(state, published.publish_as, entry->table->schema, entry->table->name);
 			add_columns(state, entry, publish_as, relation, &published);
 			set_key(entry, key);
 			decode_filter_init(entry, publish_as, relation, &published);
@@ -320,7 +347,8 @@ decode_relation_new_version(void)
 DecodeRelation *
 decode_relation_look(const DecodeState *decoding, Relation relation)
 {
-	DecodeState state = {.options = decoding->options,.context = CurrentMemoryContext,.meet = decoding->meet,.emit_arg = decoding->emit_arg};
+	DecodeState state = {.options = decoding->options,.context = CurrentMemoryContext,.meet = decoding->meet,.emit_arg = decoding->emit_arg,
+	.claims = decoding->claims};
 	DecodeRelation *entry = palloc0(sizeof(DecodeRelation));
 
 	state.publication_context = AllocSetContextCreate(CurrentMemoryContext, "cdc publications", ALLOCSET_SMALL_SIZES);

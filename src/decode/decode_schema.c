@@ -192,6 +192,16 @@ name_only(uint32 relid, const char *schema, const char *name)
 	return table;
 }
 
+/* A table's name as the receiver knows it, and nothing else of it; NULL: it knows none. */
+static CdcOutTable *
+routed_name_only(const DecodeState *state, uint32 relid, const char *schema, const char *name)
+{
+	const char *out_schema;
+	const char *out_name;
+
+	return decode_route_find(state, schema, name, &out_schema, &out_name) ? name_only(relid, out_schema, out_name) : NULL;
+}
+
 /* Do rows come under the name of such a table, whatever that is? */
 static bool
 has_own_name(const DecodeState *state, bool is_partitioned, bool is_partition)
@@ -221,12 +231,15 @@ describe(DecodeState *state, const CdcSchemaItem *item, Relation relation, CdcRe
 	bool		is_shipped = entry->actions != 0 && entry->publish_as == RelationGetRelid(relation);
 	bool		is_renamed = item->old_name != NULL && !name_is_taken(item->old_schema, item->old_name);
 	bool		was_shipped = is_shipped;
+	const CdcOutTable *old = NULL;
 	CdcOutSchemaChange *change;
 
 	if (is_renamed && state->options.publications == NIL)
 		was_shipped = has_own_name(state, relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE, relation->rd_rel->relispartition) &&
 			decode_name_is_wanted(state, item->old_schema, item->old_name);
-	if (!is_shipped && !was_shipped)
+	if (is_renamed)
+		old = routed_name_only(state, RelationGetRelid(relation), item->old_schema, item->old_name);
+	if (!is_shipped && (!was_shipped || old == NULL))
 		return false;
 
 	record->schema_change = change = palloc0(sizeof(CdcOutSchemaChange));
@@ -234,17 +247,17 @@ describe(DecodeState *state, const CdcSchemaItem *item, Relation relation, CdcRe
 	if (!is_shipped)
 	{
 		change->op = CDC_OUT_DROP;
-		record->table = name_only(RelationGetRelid(relation), item->old_schema, item->old_name);
+		record->table = old;
 		change->new_schema = get_namespace_name(RelationGetNamespace(relation));
 		change->new_name = pstrdup(RelationGetRelationName(relation));
 		return true;
 	}
 	change->op = was_shipped && strncmp(item->command, "CREATE", 6) != 0 && strcmp(item->command, "SELECT INTO") != 0 ? CDC_OUT_ALTER : CDC_OUT_CREATE;
 	record->table = entry->table;
-	if (is_renamed)
+	if (old != NULL && (strcmp(old->schema, entry->table->schema) != 0 || strcmp(old->name, entry->table->name) != 0))
 	{
-		change->old_schema = item->old_schema;
-		change->old_name = item->old_name;
+		change->old_schema = old->schema;
+		change->old_name = old->name;
 	}
 	set_definition(item, entry, relation, change);
 	return true;
@@ -305,7 +318,9 @@ gone_record(DecodeState *state, const CdcSchemaItem *item, const List *items, Cd
 	if (!decode_name_is_wanted(state, item->schema, item->name) || !has_own_name(state, item->is_partitioned, item->is_partition) ||
 		name_is_taken(item->schema, item->name) || !was_published(state, item, items))
 		return false;
-	record->table = name_only(item->relid, item->schema, item->name);
+	record->table = routed_name_only(state, item->relid, item->schema, item->name);
+	if (record->table == NULL)
+		return false;
 	record->schema_change = change = palloc0(sizeof(CdcOutSchemaChange));
 	change->op = CDC_OUT_DROP;
 	change->command = item->command;

@@ -332,15 +332,14 @@ read_route(int number, const JsonbValue *value)
 }
 
 TransformRoutes *
-transform_routes_read(const CatalogPipeline *pipeline)
+transform_routes_parse(const char *json, const char *target_schema)
 {
 	TransformRoutes *routes = palloc0(sizeof(TransformRoutes));
-	const char *json = catalog_pipeline_option(pipeline, OPTION_NAME);
 	JsonbIterator *it;
 	JsonbIteratorToken token;
 	JsonbValue	value;
 
-	routes->target_schema = pipeline->target_schema != NULL ? pstrdup(pipeline->target_schema) : NULL;
+	routes->target_schema = target_schema != NULL ? pstrdup(target_schema) : NULL;
 	if (json == NULL)
 		return routes;
 	it = JsonbIteratorInit(&DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(json)))->root);
@@ -350,6 +349,12 @@ transform_routes_read(const CatalogPipeline *pipeline)
 			routes->routes = lappend(routes->routes, read_route(list_length(routes->routes) + 1, &value));
 	}
 	return routes;
+}
+
+TransformRoutes *
+transform_routes_read(const CatalogPipeline *pipeline)
+{
+	return transform_routes_parse(catalog_pipeline_option(pipeline, OPTION_NAME), pipeline->target_schema);
 }
 
 bool

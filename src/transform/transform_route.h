@@ -21,6 +21,9 @@ typedef struct TransformRoutes TransformRoutes;
 /* Read them, palloc'd. Throws for an option that is not valid. */
 extern TransformRoutes *transform_routes_read(const CatalogPipeline *pipeline);
 
+/* The same from the option's text (NULL: not given), for whoever has no pipeline; target_schema NULL: the source's. */
+extern TransformRoutes *transform_routes_parse(const char *json, const char *target_schema);
+
 /*
  * Where a source table goes (all names in the database's encoding, palloc'd). Names that PostgreSQL cannot hold are cut and
  * end with a hash of the whole; *is_cut tells (may be NULL). False when a name would be empty, or the schema is one of the

@@ -7,6 +7,7 @@ use utf8;
 
 use CdcBridge::Pipeline;
 use CdcBridge::Postgres;
+use CdcBridge::Rules qw(route_examples);
 use CdcBridge::Source;
 use Encode qw(encode_utf8);
 use Test::More;
@@ -22,8 +23,7 @@ sub places
 }
 
 # ---- the examples of the documentation, as cdc_check_pipeline() tells them before the start
-open(my $in, '<:encoding(UTF-8)', 'docs/routes.md') or die "docs/routes.md: $!";
-my @examples = map { [ map { s/\\\|/|/gr } /^\| `(\{.*\})` \| `([^`]+)` \| `([^`]+)` \|$/ ] } grep { /^\| `\{/ } <$in>;
+my @examples = route_examples();
 cmp_ok(scalar(@examples), '>', 8, 'the documentation has examples');
 my %table = map { ($_->[1] => 1) } @examples;
 $source->sql('create database shop_eu');
