@@ -45,10 +45,10 @@ typedef struct SnapshotWork
 } SnapshotWork;
 
 static void
-publish_table(void *arg, int32 table_id, int64 values_replaced)
+publish_table(void *arg, int32 table_id, int64 values_replaced, int64 dead_letters)
 {
 	const Worker *worker = ((SnapshotWork *) arg)->worker;
-	ShmemTableStat stat = {.values_replaced = values_replaced};
+	ShmemTableStat stat = {.values_replaced = values_replaced,.dead_letters = dead_letters};
 
 	shmem_table_stat_add(worker->pipeline_id, table_id, &stat);
 }

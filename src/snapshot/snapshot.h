@@ -81,7 +81,7 @@ typedef struct SnapshotCopy SnapshotCopy;
 typedef struct SnapshotHooks
 {
 	void	   *arg;
-	void		(*publish) (void *arg, int32 table_id, int64 values_replaced);	/* values that a policy changed */
+	void		(*publish) (void *arg, int32 table_id, int64 values_replaced, int64 dead_letters);	/* values that a policy changed; rows that were kept */
 	void		(*throttle) (void *arg, int64 rows);	/* waits until so many rows may be written */
 	void		(*fail) (void *arg);	/* the error that is thrown next is the whole pipeline's */
 

@@ -25,6 +25,9 @@
  *	  the target was empty. Should somebody else have written the key, its unique
  *	  index says so, and the page is written again with look-ups.
  *
+ *	  A row that does not fit stops its table; with option on_error "dead_letter" its page is
+ *	  written again without it (snapshot_letters.c).
+ *
  *	  A target that had rows when the copy began (on_existing "append") is told
  *	  from rows of the stream by notes: see catalog_deleted_keep_all. There the
  *	  source's row overwrites what is in the target, unless the stream touched it.
@@ -56,14 +59,6 @@
  */
 #define PATIENCE_MS 5000
 
-/* What is known of the rows that a page may meet in its target. */
-typedef struct PageNotes
-{
-	bool		look_up;		/* there may be some */
-	bool		overwrite;		/* those that the stream has not touched are older than the copy */
-	bool		any_deleted;
-} PageNotes;
-
 SnapshotCopy *
 snapshot_create(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint, int worker,
 				const char *identity, uint64 max_rows, const SnapshotHooks *hooks)
@@ -71,6 +66,7 @@ snapshot_create(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint, 
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "cdc snapshot", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
 	SnapshotCopy *copy = palloc0(sizeof(SnapshotCopy));
+	const char *on_error;
 
 	copy->cxt = cxt;
 	copy->step_cxt = AllocSetContextCreate(cxt, "cdc snapshot step", ALLOCSET_DEFAULT_SIZES);
@@ -82,8 +78,9 @@ snapshot_create(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint, 
 	copy->identity = pstrdup(identity);
 	copy->max_rows = max_rows;
 	copy->hooks = *hooks;
-	copy->stop_pipeline = strcmp(util_option_text(&catalog_pipeline_options, "on_error",
-												  catalog_pipeline_option(pipeline, "on_error")), "stop") == 0;
+	on_error = util_option_text(&catalog_pipeline_options, "on_error", catalog_pipeline_option(pipeline, "on_error"));
+	copy->stop_pipeline = strcmp(on_error, "stop") == 0;
+	copy->keep_dead_letters = strcmp(on_error, "dead_letter") == 0;
 	transform_options_read(pipeline, &copy->types);
 	cdc_arena_init(&copy->arena,
 				   util_context_allocator(AllocSetContextCreate(cxt, "cdc snapshot values",
@@ -222,7 +219,7 @@ snapshot_fill_row(SnapshotCopy *copy, const CopyTable *table, HeapRow *row,
  * statements that put them; all others as many at a time as the target allows.
  */
 static void
-rows_begin(HeapTarget *target, const PageNotes *notes)
+rows_begin(HeapTarget *target, const CopyNotes *notes)
 {
 	if (!notes->overwrite)
 		heap_bulk_begin(target);
@@ -231,7 +228,7 @@ rows_begin(HeapTarget *target, const PageNotes *notes)
 }
 
 static void
-rows_end(HeapTarget *target, const PageNotes *notes)
+rows_end(HeapTarget *target, const CopyNotes *notes)
 {
 	if (!notes->overwrite)
 		heap_bulk_end(target);
@@ -252,7 +249,7 @@ overwrite_row(HeapTarget *target)
 
 /* Write a row where there may be one with its key; false when it was left out. */
 static bool
-merge_row(SnapshotCopy *copy, HeapRow *row, const PageNotes *notes)
+merge_row(SnapshotCopy *copy, HeapRow *row, const CopyNotes *notes)
 {
 	const CopyTable *table = copy->page->chunk->table;
 
@@ -270,9 +267,8 @@ merge_row(SnapshotCopy *copy, HeapRow *row, const PageNotes *notes)
 	return true;
 }
 
-/* Returns how many values of the rows that were written a policy changed. */
-static int64
-insert_rows(SnapshotCopy *copy, const PageNotes *notes)
+int64
+snapshot_insert_rows(SnapshotCopy *copy, const CopyNotes *notes, int64 from, int64 to, const uint8 *left_out)
 {
 	const CopyPage *page = copy->page;
 	const CopyTable *table = page->chunk->table;
@@ -287,9 +283,11 @@ insert_rows(SnapshotCopy *copy, const PageNotes *notes)
 	rows_begin(row->target, notes);
 	old = MemoryContextSwitchTo(row_cxt);
 
-	for (int64 i = 0; i < page->nrows; i++)
+	for (int64 i = from; i < to; i++)
 	{
 		util_check_interrupts();
+		if (left_out != NULL && (left_out[i / 8] & 1 << i % 8) != 0)
+			continue;
 		MemoryContextReset(row_cxt);
 		copy->row_no = i + 1;
 
@@ -313,10 +311,10 @@ insert_rows(SnapshotCopy *copy, const PageNotes *notes)
 }
 
 /* Under the lock: what did the stream note about the table? */
-static PageNotes
+static CopyNotes
 read_notes(const SnapshotCopy *copy, const CopyTable *table)
 {
-	PageNotes	notes;
+	CopyNotes	notes;
 	bool		stream;
 
 	catalog_deleted_notes(copy->pipeline_id, table->table_id, &stream, &notes.overwrite);
@@ -351,6 +349,7 @@ write_page(SnapshotCopy *copy)
 	ErrorContextCallback frame = {.previous = error_context_stack,.callback = copy_error_context,.arg = copy};
 	CatalogChunk *ledger;
 	int64		replaced = 0;
+	int64		letters = 0;
 
 	copy->at = table;
 	copy->writing = true;
@@ -363,11 +362,12 @@ write_page(SnapshotCopy *copy)
 	ledger = chunk_to_write(copy, page->chunk);
 	if (ledger != NULL)
 	{
-		PageNotes	notes = read_notes(copy, table);
+		CopyNotes	notes = read_notes(copy, table);
 
 		copy->unchecked = !notes.look_up;
 		if (page->nrows > 0)
-			replaced = insert_rows(copy, &notes);
+			replaced = page->way == COPY_PLAIN ? snapshot_insert_rows(copy, &notes, 0, page->nrows, NULL)
+				: snapshot_insert_fitting(copy, &notes, &letters);
 		ledger->state = CATALOG_CHUNK_DONE;
 		ledger->rows = page->nrows;
 		ledger->bytes = page->bytes;
@@ -380,8 +380,9 @@ write_page(SnapshotCopy *copy)
 	MemoryContextSwitchTo(copy->step_cxt);
 	copy->writing = false;
 	pgstat_report_stat(false);
-	if (replaced > 0)
-		copy->hooks.publish(copy->hooks.arg, table->table_id, replaced);
+	table->has_letters |= letters > 0;
+	if (replaced > 0 || letters > 0)
+		copy->hooks.publish(copy->hooks.arg, table->table_id, replaced, letters);
 	return ledger != NULL;
 }
 
@@ -403,7 +404,7 @@ give_up(SnapshotCopy *copy)
 	copy->reading = NULL;
 	copy->page = NULL;
 	copy->current = NULL;
-	copy->asking = copy->writing = false;
+	copy->asking = copy->writing = copy->opening = false;
 	copy->row = NULL;
 	copy->row_no = 0;
 	list_free_deep(copy->queue);
@@ -595,6 +596,14 @@ handle_error(SnapshotCopy *copy)
 	{
 		/* somebody else writes to the target: again, with a look at each row */
 		copy->at->careful = true;
+		copy->writing = false;
+		copy->row = NULL;
+		copy->row_no = 0;
+	}
+	else if (copy->writing && copy->keep_dead_letters && !copy->opening && copy->page->way != COPY_KEEP &&
+			 heap_error_is_tables_own(edata->sqlerrcode))
+	{
+		copy->page->way++;
 		copy->writing = false;
 		copy->row = NULL;
 		copy->row_no = 0;

@@ -42,6 +42,7 @@ typedef struct CopyTable
 	int		   *key;			/* columns of the key, in its order */
 	int			nkey;
 	uint64		limit;			/* rows to plan for the next chunk */
+	bool		has_letters;	/* rows of it became dead letters: chunks stay small */
 	bool		careful;		/* look each row up, whatever the notes say */
 } CopyTable;
 
@@ -55,9 +56,26 @@ typedef struct CopyChunk
 	ChunkKey   *upper;			/* NULL: to the end */
 } CopyChunk;
 
+/* What is known of the rows that a page may meet in its target. */
+typedef struct CopyNotes
+{
+	bool		look_up;		/* there may be some */
+	bool		overwrite;		/* those that the stream has not touched are older than the copy */
+	bool		any_deleted;
+} CopyNotes;
+
+/* How a page is written; when a row does not fit it is tried again in the next way (option on_error "dead_letter"). */
+typedef enum CopyWay
+{
+	COPY_PLAIN,					/* all at once */
+	COPY_FIND,					/* find the rows that do not fit, in subtransactions that are undone; then the others at once */
+	COPY_KEEP					/* rows do not fit together: keep what fits, subtransaction by subtransaction */
+} CopyWay;
+
 /* The rows of a chunk, all of them. */
 typedef struct CopyPage
 {
+	CopyWay		way;
 	MemoryContext cxt;
 	CopyChunk  *chunk;
 	MysqlRow   *rows;
@@ -78,6 +96,7 @@ struct SnapshotCopy
 	char	   *identity;
 	uint64		max_rows;		/* of a chunk */
 	bool		stop_pipeline;	/* option on_error: a table's error is the pipeline's */
+	bool		keep_dead_letters;	/* rows that do not fit are kept, and the others written */
 	SchemaTypeOptions types;
 	SnapshotHooks hooks;
 	MysqlSession *session;
@@ -101,6 +120,7 @@ struct SnapshotCopy
 	bool		rereading;		/* rows are read again, maybe of a table in CATCHUP */
 	bool		holding;		/* the ingest worker holds still for us */
 	bool		writing;		/* rows are being written */
+	bool		opening;		/* what is wrong with the target is no row's fault */
 	bool		unchecked;		/* without looking them up */
 	int64		row_no;			/* in the page, for error contexts; 0: none */
 	HeapRow    *row;			/* open while a page is written */
@@ -113,6 +133,12 @@ extern void snapshot_open_session(SnapshotCopy *copy);
 extern void snapshot_close_session(SnapshotCopy *copy); /* what it was sending is lost */
 extern bool snapshot_table_is_due(const SnapshotCopy *copy, const CopyTable *table);	/* in a transaction */
 
+
+/* Write rows of the page, but for those whose bit is set in left_out (NULL: none). Returns how many values a policy changed. */
+extern int64 snapshot_insert_rows(SnapshotCopy *copy, const CopyNotes *notes, int64 from, int64 to, const uint8 *left_out);
+
+/* snapshot_letters.c: the same for all rows of a page of which some do not fit; *letters: how many became dead letters. */
+extern int64 snapshot_insert_fitting(SnapshotCopy *copy, const CopyNotes *notes, int64 *letters);
 
 /* Turn a row's text into the target's slot. False: a filter leaves it out, and only its key is there. */
 extern bool snapshot_fill_row(SnapshotCopy *copy, const CopyTable *table, HeapRow *row,

@@ -456,7 +456,7 @@ copy_table(SnapshotCopy *copy, CopyTable *table, const CdcPosition *mark)
 	if (!is_due)
 		return;
 	if (replaced > 0)
-		copy->hooks.publish(copy->hooks.arg, table->table_id, replaced);
+		copy->hooks.publish(copy->hooks.arg, table->table_id, replaced, 0);
 	ereport(LOG,
 			(errmsg("snapshot of table \"%s.%s\" is complete", table->source_schema, table->source_table),
 			 errdetail("It has no key: " INT64_FORMAT " rows were copied as they were at %s:" UINT64_FORMAT ".",

@@ -30,6 +30,9 @@
 #define PAGE_MAX_BYTES (16 * 1024 * 1024)
 #define PAGE_GOOD_BYTES (6 * 1024 * 1024)
 
+/* Most rows of a chunk where rows do not fit: each takes a while, and the stream cannot write to the table meanwhile. */
+#define LETTERS_ROWS 1000
+
 /* Rows that a page has room for at first. */
 #define PAGE_FIRST_ROWS 1024
 
@@ -123,6 +126,8 @@ adapt_limit(const SnapshotCopy *copy, CopyTable *table, const CopyPage *page)
 	rows = (uint64) (PAGE_GOOD_BYTES / Max(page->bytes / page->nrows, 1));
 	/* a page of few rows says little: no jumps upwards */
 	table->limit = Max(Min(Min(rows, table->limit * 2), copy->max_rows), 1);
+	if (table->has_letters)
+		table->limit = Min(table->limit, LETTERS_ROWS);
 }
 
 static CopyPage *

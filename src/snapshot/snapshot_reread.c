@@ -285,7 +285,7 @@ write_answer(SnapshotCopy *copy, Answer *answer)
 	MemoryContextSwitchTo(copy->step_cxt);
 	pgstat_report_stat(false);
 	if (replaced > 0)
-		copy->hooks.publish(copy->hooks.arg, table->table_id, replaced);
+		copy->hooks.publish(copy->hooks.arg, table->table_id, replaced, 0);
 }
 
 bool
