@@ -16,7 +16,11 @@
  *	    session's, and text behind an introducer of another character set;
  *	  - an expression as default stands as it was written, not as the server
  *	    prints it, except those that schema/ translates;
- *	  - estimates stay as they were; a new table has no engine unless it is named.
+ *	  - how large a TEXT is behind CONVERT TO CHARACTER SET: the server makes it
+ *	    larger when its characters take more bytes;
+ *	  - estimates stay as they were; a new table has no engine unless it is named;
+ *	  - of foreign keys and the indexes that were made for them only those are known
+ *	    that do something, see core/table_def.h.
  *
  *	  Text that is not understood is no error: "certain" is false then and the
  *	  rest is the best guess. A statement that names another table than "before" is

@@ -118,14 +118,14 @@ read_constraint(DdlDraft *d, DdlColumn *column)
 	if (ddl_accept_word(p, "PRIMARY"))
 	{
 		(void) ddl_accept_word(p, "KEY");
-		ddl_add_column_index(d, column->def.name, true);
+		column->is_primary = true;
 	}
 	else if (ddl_accept_word(p, "KEY"))
-		ddl_add_column_index(d, column->def.name, true);
+		column->is_primary = true;
 	else if (ddl_accept_word(p, "UNIQUE"))
 	{
 		(void) ddl_accept_word(p, "KEY");
-		ddl_add_column_index(d, column->def.name, false);
+		column->is_unique = true;
 	}
 	else if (ddl_accept_word(p, "CONSTRAINT"))
 	{
@@ -235,7 +235,7 @@ read_attributes(DdlDraft *d, DdlColumn *column)
 				d->certain = false;
 			column->def.auto_increment = true;
 			column->def.nullable = false;
-			ddl_add_column_index(d, column->def.name, false);
+			column->is_unique = true;
 		}
 		else if (ddl_accept_word(p, "COMMENT"))
 			read_comment(d, column);
@@ -302,6 +302,11 @@ ddl_read_column(DdlDraft *d, const char *name, const char *old_name, bool condit
 		column->def.type_text = "";
 	}
 	read_attributes(d, column);
+	if (column->is_primary)
+		ddl_add_column_index(d, name, true);
+	/* MariaDB takes the one as both */
+	if (column->is_unique && !(column->is_primary && d->dialect == DDL_DIALECT_MARIADB))
+		ddl_add_column_index(d, name, false);
 	read_place(d, column);
 	column->last_index = d->nindexes;
 	ddl_finish_type(d, column);

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/utf8.h"
 #include "ddl/table_draft.h"
 
 /* Nested parentheses around a literal, at most. */
@@ -210,10 +211,10 @@ read_literal(DdlDraft *d, DdlValue *value)
 			read_strings(d, value);
 		else if (!read_marked_string(d, value) && !read_zero_literal(d, value))
 			p->lexer = start;
-		else if (is_utf8 && value->kind == DDL_VALUE_BYTES)
+		else if (is_utf8 && value->kind == DDL_VALUE_BYTES && cdc_utf8_is_valid(value->text, value->len))
 			value->kind = DDL_VALUE_STRING;
 		/* other bytes mean what that character set says */
-		if (!is_utf8 && value->kind != DDL_VALUE_NONE && !is_ascii(value->text, value->len))
+		if (!is_utf8 && value->text != NULL && !is_ascii(value->text, value->len))
 			value->kind = DDL_VALUE_UNKNOWN;
 	}
 	else if (!read_number(d, value))
@@ -229,6 +230,8 @@ ddl_read_text(DdlDraft *d, size_t *len)
 	memset(&value, 0, sizeof(value));
 	(void) read_literal(d, &value);
 	*len = value.len;
+	if (value.kind == DDL_VALUE_BYTES && !is_ascii(value.text, value.len))
+		return NULL;			/* in the column's character set */
 	return value.kind == DDL_VALUE_STRING || value.kind == DDL_VALUE_BYTES ? value.text : NULL;
 }
 
@@ -489,6 +492,8 @@ format_decimal(DdlDraft *d, Decimal *number, int scale, int width)
 	char	   *text;
 	char	   *out;
 
+	if (scale < 0 || scale > 2 * MAX_DIGITS || width > 2 * MAX_DIGITS)
+		return NULL;
 	round_decimal(number, scale);
 	for (int i = 0; i < number->ndigits; i++)
 		is_zero = is_zero && number->digits[i] == '0';
@@ -497,8 +502,6 @@ format_decimal(DdlDraft *d, Decimal *number, int scale, int width)
 		before = width;
 	if (before == 0)
 		before = 1;
-	if (before > 2 * MAX_DIGITS || scale > 2 * MAX_DIGITS)
-		return NULL;
 	out = text = cdc_arena_alloc(d->p.arena, (size_t) before + (size_t) scale + 3);
 	if (text == NULL)
 	{
@@ -584,10 +587,14 @@ static int
 type_number(const CdcColumnDef *column, bool second)
 {
 	const char *p = strchr(column->type_text, '(');
+	long		number;
 
 	if (p != NULL && second)
 		p = strchr(p, ',');
-	return p != NULL ? atoi(p + 1) : -1;
+	if (p == NULL)
+		return -1;
+	number = strtol(p + 1, NULL, 10);
+	return number > 4 * MAX_DIGITS ? 4 * MAX_DIGITS : (int) number;
 }
 
 static char *

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "core/utf8.h"
+
 /* Sizes above this are none that a type has. */
 #define MAX_SIZE UINT32_C(4294967295)
 
@@ -142,6 +144,32 @@ ddl_read_size(DdlDraft *d, bool *given)
 
 /* ---- begin ---- */
 
+/*
+ * The text with a question mark for each byte that is none of UTF-8, which is left where the client's
+ * character set is not known. Mostly it is the text itself.
+ */
+static const char *
+repair_text(DdlDraft *d, const char *text, size_t len)
+{
+	char	   *copy;
+	size_t		n;
+
+	if (cdc_utf8_is_valid(text, len))
+		return text;
+	d->certain = false;
+	copy = cdc_arena_strndup(d->p.arena, text, len);
+	for (size_t i = 0; copy != NULL && i < len; i += n)
+	{
+		n = cdc_utf8_char((const uint8_t *) copy + i, len - i);
+		if (n == 0)
+		{
+			copy[i] = '?';
+			n = 1;
+		}
+	}
+	return copy;
+}
+
 /* False when out of memory. "before" is NULL for a table that is made. */
 bool
 ddl_draft_begin(DdlDraft *d, const char *text, size_t len, const char *default_schema, uint64_t sql_mode,
@@ -155,13 +183,14 @@ ddl_draft_begin(DdlDraft *d, const char *text, size_t len, const char *default_s
 	d->dialect = dialect;
 	d->sql_mode = sql_mode;
 	d->p.default_schema = default_schema ? cdc_arena_strndup(arena, default_schema, strlen(default_schema)) : "";
-	if (d->p.default_schema == NULL)
+	text = repair_text(d, text, len);
+	if (d->p.default_schema == NULL || text == NULL)
 		return false;
 	ddl_lexer_init_dialect(&d->p.lexer, text, len, sql_mode, dialect);
 	if (before == NULL)
 		return true;
 	d->before = cdc_table_def_copy(before, arena);
-	return d->before != NULL && ddl_take_indexes(d) && ddl_take_foreign(d);
+	return d->before != NULL && ddl_take_foreign(d) && ddl_take_indexes(d);
 }
 
 /* ---- columns ---- */

@@ -79,6 +79,8 @@ typedef struct DdlColumn
 	bool		names_charset;	/* in the text: the table's default does not count */
 	const char *charset;		/* its name, or NULL */
 	const char *old_name;		/* MODIFY and CHANGE: the column's name before, else NULL */
+	bool		is_primary;		/* PRIMARY KEY among its attributes */
+	bool		is_unique;		/* UNIQUE among them */
 	bool		conditional;	/* IF EXISTS, IF NOT EXISTS */
 	DdlPlace	place;
 	const char *after;
@@ -112,7 +114,8 @@ typedef struct DdlIndex
 	bool		is_primary;
 	bool		is_new;			/* by this statement: its parts go by the columns' new names */
 	bool		is_gone;
-	bool		is_for_foreign; /* made for a foreign key, if no other index serves it */
+	bool		is_for_foreign; /* made for a foreign key, as long as no other index serves it */
+	bool		overlaps;		/* MariaDB: ends with a period */
 } DdlIndex;
 
 typedef struct DdlForeign

@@ -153,7 +153,8 @@ ddl_read_foreign(DdlDraft *d, const char *constraint)
 		foreign->is_gone = true;
 		return;
 	}
-	foreign->def.name = constraint;
+	/* MariaDB gives the index's name to the key */
+	foreign->def.name = constraint == NULL && d->dialect == DDL_DIALECT_MARIADB ? index_name : constraint;
 	ddl_add_foreign_index(d, constraint != NULL ? constraint : index_name, foreign->columns, foreign->def.ncolumns);
 }
 

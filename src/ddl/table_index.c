@@ -181,6 +181,7 @@ read_parts(DdlDraft *d, DdlIndex *index)
 		if (ddl_accept_word(p, "WITHOUT"))	/* MariaDB: a period, which is no column */
 		{
 			(void) ddl_accept_word(p, "OVERLAPS");
+			index->overlaps = true;
 			continue;
 		}
 		if (!add_part(d, index, &allocated, &part))
@@ -352,7 +353,23 @@ take_primary(DdlDraft *d)
 	}
 }
 
-/* Begin with the indexes of the table before. */
+/* Was it made for a foreign key? The server does not tell, but names it after that. */
+static bool
+looks_made_for_foreign(const DdlDraft *d, const CdcIndexDef *index)
+{
+	const DdlForeign *foreign = ddl_find_foreign(d, index->name);
+
+	if (foreign == NULL || index->is_unique || index->nparts != foreign->def.ncolumns)
+		return false;
+	for (uint32_t i = 0; i < index->nparts; i++)
+	{
+		if (index->parts[i].column == NULL || !ddl_name_equals(index->parts[i].column, foreign->columns[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Begin with the indexes of the table before; its foreign keys are there. */
 bool
 ddl_take_indexes(DdlDraft *d)
 {
@@ -369,6 +386,7 @@ ddl_take_indexes(DdlDraft *d)
 		index->def = *from;
 		index->def.nparts = 0;
 		index->is_new = false;
+		index->is_for_foreign = looks_made_for_foreign(d, from);
 		for (uint32_t k = 0; k < from->nparts; k++)
 		{
 			if (!add_part(d, index, &allocated, &from->parts[k]))
@@ -464,8 +482,8 @@ is_served(const DdlDraft *d, const DdlIndex *index)
 		uint32_t	same = 0;
 
 		if (other == index || other->is_gone || other->def.nparts < index->def.nparts ||
-			(other->is_for_foreign && other > index && other->def.nparts == index->def.nparts))
-			continue;
+			(other->is_for_foreign && other < index && other->def.nparts == index->def.nparts))
+			continue;			/* of two that are alike the later one stays */
 		while (same < index->def.nparts && other->parts[same].column != NULL && other->parts[same].prefix == 0 &&
 			   ddl_name_equals(other->parts[same].column, index->parts[same].column))
 			same++;
@@ -473,6 +491,28 @@ is_served(const DdlDraft *d, const DdlIndex *index)
 			return true;
 	}
 	return false;
+}
+
+/* An index over a period ends with the period's columns, which are not in the definition. */
+static void
+add_period(DdlDraft *d, DdlIndex *index)
+{
+	uint32_t	allocated = index->def.nparts;
+
+	if (!index->overlaps)
+		return;
+	if (d->period[0] == NULL || d->period[1] == NULL)
+	{
+		d->certain = false;
+		return;
+	}
+	for (int i = 1; i >= 0; i--)
+	{
+		CdcIndexPart part = {.column = d->period[i]};
+
+		if (!add_part(d, index, &allocated, &part))
+			return;
+	}
 }
 
 /* The name of an index without one: its first column's, with a number if it is taken. */
@@ -621,6 +661,7 @@ ddl_finish_indexes(DdlDraft *d, CdcTableDef *def, const int *origin)
 	}
 	for (uint32_t i = 0; i < d->nindexes; i++)
 	{
+		add_period(d, &d->indexes[i]);
 		if (!d->indexes[i].is_gone)
 			follow_columns(d, &d->indexes[i], def, origin);
 	}

@@ -295,7 +295,7 @@ ddl_read_type(DdlDraft *d, DdlColumn *column)
 		def->is_unsigned = true;
 		def->nullable = false;
 		def->auto_increment = true;
-		ddl_add_column_index(d, def->name, false);
+		column->is_unique = true;
 		return true;
 	}
 	word = read_words(d, column);

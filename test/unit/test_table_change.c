@@ -188,6 +188,83 @@ test_other_clauses(void)
 			  "indexes \ncolumn id int(11) int not-null key=1 from=0\n" B "index k BTREE (b(5))\ntable key=1 primary row_end='row_end'\n");
 }
 
+/* The table's default collation is not in the definition: what MODIFY leaves open is open then. */
+static void
+test_collation(void)
+{
+	static const struct
+	{
+		const char *change;
+		uint16_t	want;
+		uint16_t	have;
+	} cases[] = {
+		{"ALTER TABLE t MODIFY a INT", 224, 224},
+		{"ALTER TABLE t CHANGE b c VARCHAR(20)", 0, 224},
+		{"ALTER TABLE t RENAME COLUMN b TO c", 224, 224},
+		{"ALTER TABLE t CHARACTER SET latin1", 224, 224},
+		{"ALTER TABLE t CONVERT TO CHARACTER SET latin1", 0, 224},
+		{"ALTER TABLE t MODIFY b VARBINARY(20)", 63, 224},
+		{"ALTER TABLE t MODIFY b INT", 0, 224},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		CdcArena	arena;
+		DdlTableCreate made;
+		DdlTableChange changed;
+
+		cdc_arena_init(&arena, &cdc_malloc_allocator, 0);
+		(void) ddl_table_create(base, sizeof(base) - 1, "db", 0, DDL_DIALECT_MYSQL, &arena, &made);
+		made.def->columns[2].collation = cases[i].have;
+		(void) ddl_table_change(cases[i].change, strlen(cases[i].change), "db", 0, DDL_DIALECT_MYSQL, made.def, &arena, &changed);
+		is_int(changed.after->columns[2].collation, cases[i].want, cases[i].change);
+		is_int(made.def->columns[2].collation, cases[i].have, "the table before stays as it is");
+		ok(changed.after->columns[2].name != made.def->columns[2].name, "and is not pointed into");
+		cdc_arena_free(&arena);
+	}
+}
+
+static void
+check_create(const char *text, const char *want)
+{
+	CdcArena	arena;
+	DdlTableCreate made;
+	CdcBuf		out;
+
+	cdc_arena_init(&arena, &cdc_malloc_allocator, 0);
+	cdc_buf_init(&out, &cdc_malloc_allocator, 0);
+	(void) ddl_table_create(text, strlen(text), "db", 0, DDL_DIALECT_MARIADB, &arena, &made);
+	cdc_buf_printf(&out, "%s%s%s%s%s%s", made.def != NULL ? "table " : "", made.certain ? "" : "? ", made.as_select ? "select " : "",
+				   made.if_not_exists ? "if-not-exists " : "", made.or_replace ? "or-replace " : "",
+				   made.temporary ? "temporary " : "");
+	if (made.def != NULL)
+		cdc_buf_printf(&out, "%s.%s(%u)", made.def->schema, made.def->name, made.def->ncolumns);
+	if (made.like_table != NULL)
+		cdc_buf_printf(&out, "like %s.%s", made.like_schema, made.like_table);
+	is_str(out.data, want, text);
+	cdc_buf_free(&out);
+	cdc_arena_free(&arena);
+}
+
+static void
+test_create(void)
+{
+	check_create("CREATE TABLE t (a INT)", "table db.t(1)");
+	check_create("CREATE OR REPLACE TEMPORARY TABLE IF NOT EXISTS s.t (a INT, b INT)", "table if-not-exists or-replace temporary s.t(2)");
+	check_create("CREATE TABLE t LIKE s.u", "like s.u");
+	check_create("CREATE TABLE t (LIKE u)", "like db.u");
+	check_create("CREATE TABLE t SELECT 1 AS a", "select ");
+	check_create("CREATE TABLE t (a INT) ENGINE=InnoDB AS SELECT 1", "select ");
+	check_create("CREATE TABLE t (a INT) ENGINE=InnoDB IGNORE SELECT 1", "select ");
+	check_create("CREATE TABLE t (a INT) WITH x AS (SELECT 1) SELECT * FROM x", "select ");
+	check_create("CREATE TABLE t AS (SELECT 1)", "select ");
+	check_create("CREATE TABLE t (SELECT 1)", "select ");
+	check_create("CREATE TABLE t (`a` int) START TRANSACTION", "table db.t(1)");
+	check_create("CREATE TABLE t (a INT, LIKE b)", "table ? db.t(2)");
+	check_create("CREATE TABLE t", "table ? db.t(0)");
+	check_create("CREATE VIEW v AS SELECT 1", "? ");
+}
+
 /* Every prefix and every damage of a text with everything in it must be read without harm, and memory that ends. */
 static void
 test_damage(void)
@@ -247,6 +324,8 @@ main(void)
 	test_text();
 	test_keys();
 	test_other_clauses();
+	test_collation();
+	test_create();
 	test_damage();
 	return done_testing();
 }
