@@ -28,9 +28,10 @@
  *	  leaves out is no row. So an update that takes a row out of what the filter
  *	  lets through removes it, by the key it had; one that brings it in puts it,
  *	  whether or not there was one. While chunks are open the key of a row that is
- *	  left out is noted as removed, because a chunk may have been read when the row
- *	  still passed. That a change then finds no row to update or delete is what
- *	  the filter is for, and no conflict.
+ *	  removed so is noted, because a chunk may have been read when the row still
+ *	  passed. That a change then finds no row to update or delete is what the
+ *	  filter is for, and no conflict. An insert that is left out is nothing: its key
+ *	  had no row before, and if it ever had one, that is noted already.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -258,22 +259,13 @@ apply_row_in_slots(Apply *apply, ApplyTable *table, CdcChangeOp op)
 static void
 take_filtered(Apply *apply, ApplyTable *table, CdcChangeOp op, bool was_in, bool is_in)
 {
-	HeapRow    *row = table->row;
-
-	if (row->target->nkey == 0)
+	if (table->row->target->nkey == 0)
 	{
 		if (was_in || is_in)
 			take_slots(apply, table, was_in ? CDC_DELETE : CDC_INSERT);
-		return;
 	}
-	if (op == CDC_UPDATE)
+	else if (op == CDC_UPDATE)
 		take_slots(apply, table, CDC_DELETE);
-	/* once rows only come from the stream, the new key has none */
-	if (apply_table_is_copying(table) && (op == CDC_INSERT || !heap_row_same_key(row)))
-	{
-		heap_row_search_new(row);
-		take_slots(apply, table, CDC_DELETE);
-	}
 }
 
 /* Say where the row comes from, to expressions that want to know. */
