@@ -94,6 +94,9 @@ column('D15', "$_") for 'int default -1', 'int default +3', q{int default '7'}, 
   'datetime default (now())', q{varchar(30) default (concat('a',"b)"))}, q{varchar(9) default ('a)b') comment 'c'}, 'bigint default 9223372036854775807';
 # MariaDB 11.8 takes LOCALTIME for a time of the day
 column('D15', 'timestamp default localtime') unless $only{'11.8'};
+case('D15: TIME_TRUNCATE_FRACTIONAL', $base, q{alter table t add d datetime(1) default '2020-01-02 03:04:05.67', add e time default '1:2:3.9'}, mode => [ 'TIME_TRUNCATE_FRACTIONAL', 2**32 ], only => 'mysql');
+case('D15: TIME_ROUND_FRACTIONAL', $base, q{alter table t add d datetime(1) default '2020-01-02 03:04:05.67', add e time default '1:2:3.9'}, mode => [ 'TIME_ROUND_FRACTIONAL', 2**34 ], only => 'mariadb');
+case('M3: ORACLE', $base, q{alter table t add d varchar2(5), add e clob, add f blob, add g raw(7), add h number(8,2), add i number, add j date, add "k" int}, mode => [ 'ORACLE', 0x204 ], only => 'mariadb');
 column('D15', $_, only => 'mariadb') for q{timestamp not null default 0}, 'varchar(40) default uuid()', 'date default curdate()', q{date default date'2020-01-02'}, q{time default time'10:11:12'},
   q{text default 'abc'}, q{json default '{}'}, q{binary(4) default 'ab'}, 'int default if(1,2,3)', q{datetime default timestamp'2020-01-02 03:04:05'};
 case('D15: nextval', [ 'create sequence s', 'create table t (a int)' ], 'alter table t add c bigint default nextval(s), add d bigint default next value for s', only => 'mariadb');

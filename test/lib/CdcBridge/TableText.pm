@@ -224,7 +224,13 @@ sub add
 	my $dbh = $self->{dbh};
 	my ($mode, $bits) = @{ $option{mode} // [ undef, 0 ] };
 	my %case = (statement => $statement, bits => $bits, create => $self->show_create($schema, $table), before => $self->describe($schema, $table));
-	$dbh->do("set sql_mode = concat(\@\@sql_mode, ',$mode')") if $mode;
+	if ($mode)
+	{
+		# by number, as it stands in the log: that the number is this mode is asked, too
+		$dbh->do("set sql_mode = $bits");
+		my ($names) = $dbh->selectrow_array('select @@sql_mode');
+		die "sql_mode $bits is $names, not $mode\n" unless ",$names," =~ /,$mode,/;
+	}
 	my $done = eval { $dbh->do($statement =~ s/\0+$//r); 1 };
 	my $error = $@;
 	$dbh->do('set sql_mode = default') if $mode;
