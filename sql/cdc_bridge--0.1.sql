@@ -776,7 +776,7 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.finished_at IS 'when all 
 
 CREATE FUNCTION cdc_bridge.stat_table(OUT pipeline text, OUT source_schema text, OUT source_table text,
 	OUT target_schema text, OUT target_table text, OUT state text, OUT inserts bigint, OUT updates bigint,
-	OUT deletes bigint, OUT conflicts bigint, OUT values_replaced bigint, OUT dead_letters bigint, OUT tier text,
+	OUT deletes bigint, OUT conflicts bigint, OUT values_replaced bigint, OUT dead_letters bigint, OUT dead_letters_lost bigint, OUT tier text,
 	OUT collapsed boolean, OUT rows_copied bigint, OUT last_change_at timestamptz,
 	OUT stop_position text, OUT last_error text, OUT last_error_sqlstate text, OUT last_error_detail text,
 	OUT last_error_hint text, OUT last_error_at timestamptz, OUT chunks integer, OUT rows_estimated bigint,
@@ -788,7 +788,7 @@ COMMENT ON FUNCTION cdc_bridge.stat_table() IS 'behind views pg_stat_cdc_table a
 
 CREATE VIEW @extschema@.pg_stat_cdc_table WITH (security_barrier) AS
 SELECT s.pipeline, s.source_schema, s.source_table, s.target_schema, s.target_table, s.state, s.inserts, s.updates,
-	s.deletes, s.conflicts, s.values_replaced, s.dead_letters, s.tier, s.collapsed, s.rows_copied, s.last_change_at, s.stop_position, s.last_error, s.last_error_sqlstate,
+	s.deletes, s.conflicts, s.values_replaced, s.dead_letters, s.dead_letters_lost, s.tier, s.collapsed, s.rows_copied, s.last_change_at, s.stop_position, s.last_error, s.last_error_sqlstate,
 	s.last_error_detail, s.last_error_hint, s.last_error_at
 FROM cdc_bridge.stat_table() AS s;
 COMMENT ON VIEW @extschema@.pg_stat_cdc_table IS 'one row per table of a pipeline: state, counters, why it stopped';
@@ -806,6 +806,7 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.deletes IS 'rows deleted by the 
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.conflicts IS 'inserts that found a row, updates and deletes that found none, while streaming';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.values_replaced IS 'values that a policy (options zero_date, nul_bytes, invalid_bytes) changed, in copied rows and each time the stream wrote them';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.dead_letters IS 'changes that could not be applied and were kept, see cdc_dead_letters';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.dead_letters_lost IS 'of these: removed by age or number (options dead_letter_max_days, dead_letter_max_rows) while they were still to be applied';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.tier IS 'how the stream writes rows: lean (many at a time), executor (one by one: row triggers, deferrable constraints) or sql (foreign tables, views); NULL before its first change';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.collapsed IS 'whether the changes of a batch are reduced to what they come to for each key';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_table.rows_copied IS 'rows read by the snapshot';

@@ -260,6 +260,7 @@ put_table(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline, const CatalogT
 	put_int64(&row, stat.conflicts);
 	put_int64(&row, stat.values_replaced);
 	put_int64(&row, stat.dead_letters);
+	put_int64(&row, stat.letters_lost);
 	put_text(&row, stat.tier_is_known ? heap_tier_name(stat.tier) : NULL);
 	put_datum(&row, BoolGetDatum(stat.collapsed), !stat.tier_is_known);
 	put_int64(&row, rows_copied);

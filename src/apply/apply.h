@@ -51,6 +51,8 @@ typedef struct ApplyTableStats
 	int64		conflicts;		/* insert found a row, update or delete found none (only counted when streaming) */
 	int64		values_replaced;	/* by a policy */
 	int64		dead_letters;	/* changes that could not be applied and were kept */
+	int64		letters_lost;	/* of these: removed by age or number while they were still to be applied */
+	bool		tier_is_known;	/* of the two below */
 	HeapTier	tier;			/* how rows are written */
 	bool		is_collapsed;
 } ApplyTableStats;
@@ -141,5 +143,8 @@ extern const ApplyStats *apply_stats(const Apply *apply);
  * a flush: some letters, in a transaction of its own. True when there is more to do.
  */
 extern bool apply_replay_step(Apply *apply);
+
+/* Remove dead letters that are too old or too many, as the options say, likewise. True when there may be more to remove. */
+extern bool apply_letters_prune(Apply *apply);
 
 #endif							/* CDC_APPLY_H */

@@ -11,6 +11,9 @@
  *	  The keys that it would remove and write are noted with it, and a later change
  *	  of one of these makes that part of it moot (apply_superseded.c).
  *
+ *	  The stream's worker also removes letters that are too old, or too many; it
+ *	  tells how many of these were still to be applied, which are lost.
+ *
  *	  Each of the first few in a PostgreSQL transaction is told to the log; of a
  *	  flood only the number.
  *
@@ -19,7 +22,11 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
+#include "lib/stringinfo.h"
+#include "utils/memutils.h"
 #include "utils/snapmgr.h"
+#include "utils/timestamp.h"
 
 #include "apply/apply_private.h"
 #include "catalog/catalog_dead_letter.h"
@@ -87,6 +94,8 @@ apply_dead_letter(Apply *apply, ApplyTable *table, const CdcChange *change, cons
 	PopActiveSnapshot();
 
 	apply_letter_added(apply, table, letter.old_key, letter.new_key);
+	if (apply->letters_counted >= 0)
+		apply->letters_counted++;
 	apply_table_count_dead_letter(apply, table);
 	if (++apply->letters_open > TOLD_MAX)
 		return;
@@ -108,4 +117,83 @@ apply_dead_letters_committed(Apply *apply)
 				(errmsg("%d more changes of pipeline \"%s\" became dead letters", apply->letters_open - TOLD_MAX, apply->pipeline_name),
 				 errhint("See the view cdc_dead_letters.")));
 	apply->letters_open = 0;
+}
+
+/* ------------------------------------------------------------------------ pruning */
+
+/* Most letters removed in one transaction. */
+#define PRUNE_MAX 5000
+
+static void
+say_pruned(const Apply *apply, const CatalogLetterPrune *prune)
+{
+	StringInfoData tables;
+	ListCell   *lc;
+
+	initStringInfo(&tables);
+	foreach(lc, prune->losses)
+	{
+		const CatalogLetterLoss *loss = lfirst(lc);
+
+		if (foreach_current_index(lc) == TOLD_MAX)
+		{
+			appendStringInfoString(&tables, ", ...");
+			break;
+		}
+		appendStringInfo(&tables, "%s\"%s.%s\" (" INT64_FORMAT ")", tables.len > 0 ? ", " : "",
+						 loss->source_schema, loss->source_table, loss->count);
+	}
+	ereport(LOG,
+			(errmsg(INT64_FORMAT " dead letters of pipeline \"%s\" were removed by age or number", prune->settled + prune->open, apply->pipeline_name),
+			 prune->open == 0 ? errdetail("All of them were settled.")
+			 : errdetail(INT64_FORMAT " of them were still to be applied, and are lost: tables %s.", prune->open, tables.data),
+			 errhint("Options \"dead_letter_max_days\" and \"dead_letter_max_rows\" say how long they are kept.")));
+}
+
+/* Count what is lost, for tables that are still there. */
+static void
+publish_losses(const Apply *apply, const CatalogLetterPrune *prune)
+{
+	ListCell   *lc;
+
+	foreach(lc, prune->losses)
+	{
+		const CatalogLetterLoss *loss = lfirst(lc);
+		ApplyTableStats stats = {.letters_lost = loss->count};
+
+		if (apply->publish != NULL)
+			apply->publish(apply->caller, loss->table_id, &stats);
+	}
+}
+
+bool
+apply_letters_prune(Apply *apply)
+{
+	MemoryContext caller = MemoryContextSwitchTo(apply->change_cxt);
+	CatalogLetterPrune prune = {0};
+	TimestampTz before = apply->letters_max_days == 0 ? 0 :
+		GetCurrentTimestamp() - apply->letters_max_days * USECS_PER_DAY;
+
+	Assert(!apply->open && !apply->in_txn);
+	MemoryContextReset(apply->change_cxt);
+	heap_transaction_begin();
+	MemoryContextSwitchTo(apply->change_cxt);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	if (apply->letters_max_rows > 0 && (apply->letters_counted < 0 || apply->letters_counted > apply->letters_max_rows))
+		apply->letters_counted = catalog_dead_letter_count(apply->pipeline_id);
+	catalog_dead_letter_prune(apply->pipeline_id, before,
+							  apply->letters_max_rows == 0 ? 0 : apply->letters_counted - apply->letters_max_rows,
+							  PRUNE_MAX, &prune);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(apply->change_cxt);
+	if (apply->letters_counted > 0)
+		apply->letters_counted = Max(apply->letters_counted - prune.settled - prune.open, 0);
+	if (prune.settled + prune.open > 0)
+	{
+		say_pruned(apply, &prune);
+		publish_losses(apply, &prune);
+	}
+	MemoryContextSwitchTo(caller);
+	return prune.more;
 }

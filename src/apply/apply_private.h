@@ -155,6 +155,9 @@ struct Apply
 	/* dead letters */
 	int			letters_open;	/* written in the open PostgreSQL transaction */
 	uint8	   *letter_bits;	/* keys that open ones have; NULL: there are none */
+	int64		letters_max_days;	/* options; 0: no limit */
+	int64		letters_max_rows;
+	int64		letters_counted;	/* how many there were when they were last counted, and have come since; -1: not counted */
 	int64		replaying;		/* request that this process works on; 0: none */
 
 	/* the open PostgreSQL transaction */

@@ -135,6 +135,8 @@ take_table(Apply *apply, const CatalogTable *from)
 		table->last_letter = 0;
 	if (table->table_id != from->table_id || from->state == CATALOG_TABLE_SNAPSHOT || from->state == CATALOG_TABLE_CATCHUP)
 		table->letters_known = false;
+	if (!table->letters_known)
+		apply->letters_counted = -1;	/* chunks may have brought some */
 	table->table_id = from->table_id;
 	table->generation = from->generation;
 	table->state = from->state;
@@ -379,6 +381,7 @@ mark_dirty(Apply *apply, ApplyTable *table)
 	apply->dirty = lappend(apply->dirty, table);
 	MemoryContextSwitchTo(old);
 	table->in_dirty = true;
+	table->delta.tier_is_known = true;
 	table->delta.tier = table->row->target->tier;
 	table->delta.is_collapsed = apply->collapse && table->delta.tier != HEAP_TIER_EXECUTOR;
 }

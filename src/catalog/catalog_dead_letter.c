@@ -425,3 +425,97 @@ catalog_dead_letter_supersede_table(int32 pipeline_id, int32 table_id, const cha
 	catalog_scan_end(&scan);
 	return count;
 }
+
+/* ----------------------------------------------------------------------- pruning */
+
+int64
+catalog_dead_letter_count(int32 pipeline_id)
+{
+	CatalogScan scan;
+	int64		count = 0;
+
+	catalog_scan_begin(&scan, CATALOG_REL_DEAD_LETTER, AccessShareLock, 1, &pipeline_id);
+	while (HeapTupleIsValid(catalog_scan_next(&scan)))
+	{
+		CHECK_FOR_INTERRUPTS();
+		count++;
+	}
+	catalog_scan_end(&scan);
+	return count;
+}
+
+static void
+note_loss(CatalogLetterPrune *prune, HeapTuple tuple, TupleDesc desc)
+{
+	int32		table_id = catalog_get_int32(tuple, desc, Anum_dead_letter_table_id);
+	CatalogLetterLoss *loss;
+	ListCell   *lc;
+
+	prune->open++;
+	foreach(lc, prune->losses)
+	{
+		loss = lfirst(lc);
+		if (loss->table_id == table_id)
+		{
+			loss->count++;
+			return;
+		}
+	}
+	loss = palloc0(sizeof(CatalogLetterLoss));
+	loss->table_id = table_id;
+	loss->source_schema = catalog_get_text(tuple, desc, Anum_dead_letter_source_schema);
+	loss->source_table = catalog_get_text(tuple, desc, Anum_dead_letter_source_table);
+	loss->count = 1;
+	prune->losses = lappend(prune->losses, loss);
+}
+
+/* Remove the oldest ones, those that were made before a time (0: whenever) and, with settled_only, that are settled; at most so many. */
+static int64
+remove_oldest(int32 pipeline_id, TimestampTz before, bool settled_only, int64 at_most, CatalogLetterPrune *prune)
+{
+	int64		count = 0;
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	begin_above(&scan, RowExclusiveLock, pipeline_id, 0);
+	while (count < at_most && HeapTupleIsValid(tuple = catalog_scan_next_ordered(&scan, ForwardScanDirection)))
+	{
+		TupleDesc	desc = RelationGetDescr(scan.rel);
+		bool		opened = is_open(tuple, desc);
+
+		CHECK_FOR_INTERRUPTS();
+		/* they are made in the order of their numbers, but for moments */
+		if (before != 0 && catalog_get_time(tuple, desc, Anum_dead_letter_created_at) >= before)
+			break;
+		if (opened && settled_only)
+			continue;
+		if (opened)
+			note_loss(prune, tuple, desc);
+		else
+			prune->settled++;
+		catalog_tuple_delete(scan.rel, tuple);
+		count++;
+	}
+	catalog_scan_end(&scan);
+	return count;
+}
+
+void
+catalog_dead_letter_prune(int32 pipeline_id, TimestampTz before, int64 excess, int64 at_most, CatalogLetterPrune *prune)
+{
+	int64		removed = before == 0 ? 0 : remove_oldest(pipeline_id, before, false, at_most, prune);
+	int64		room = at_most - removed;
+
+	excess = Max(excess - removed, 0);
+	if (excess > 0 && room > 0)
+	{
+		int64		settled = remove_oldest(pipeline_id, 0, true, Min(excess, room), prune);
+
+		removed += settled;
+		excess -= settled;
+		room -= settled;
+	}
+	if (excess > 0 && room > 0)
+		removed += remove_oldest(pipeline_id, 0, false, Min(excess, room), prune);
+	prune->more = removed == at_most;
+}

@@ -95,6 +95,31 @@ extern int	catalog_dead_letter_supersede(int32 pipeline_id, int32 table_id, cons
 /* All open letters of a table have nothing more to say. */
 extern int64 catalog_dead_letter_supersede_table(int32 pipeline_id, int32 table_id, const char *reason);
 
+/* What pruning removed. */
+typedef struct CatalogLetterLoss
+{
+	int32		table_id;
+	char	   *source_schema;
+	char	   *source_table;
+	int64		count;
+} CatalogLetterLoss;
+
+typedef struct CatalogLetterPrune
+{
+	int64		settled;		/* nothing was left to be done for them */
+	int64		open;			/* these are lost */
+	List	   *losses;			/* of CatalogLetterLoss: open ones by table */
+	bool		more;			/* at_most were removed, and there may be others */
+} CatalogLetterPrune;
+
+extern int64 catalog_dead_letter_count(int32 pipeline_id);
+
+/*
+ * Remove letters that were made before a time (0: none), and so many more of the oldest, those that are settled before those that
+ * are open. Adds to *prune; not more than at_most in one call.
+ */
+extern void catalog_dead_letter_prune(int32 pipeline_id, TimestampTz before, int64 excess, int64 at_most, CatalogLetterPrune *prune);
+
 /* ---- requests ---- */
 
 typedef enum CatalogLetterRequestState

@@ -40,6 +40,9 @@
 /* How often it is shown how far a long source transaction is. */
 #define TELL_MS 500
 
+/* How often it is looked whether dead letters are too old or too many. */
+#define PRUNE_MS 60000
+
 typedef struct Ingest
 {
 	Worker	   *worker;
@@ -50,6 +53,7 @@ typedef struct Ingest
 	bool		left_over;		/* stopped tables may have something to clear away */
 	bool		join_due;		/* look whether tables want to join */
 	bool		letters_due;	/* a request that concerns dead letters may be open */
+	TimestampTz pruned_at;		/* dead letters were last looked at for their age; 0: there is more to remove */
 	bool		put_off;		/* some want to, but are locked at the source */
 	TimestampTz put_off_at;		/* when they were last tried */
 	uint64		stops_seen;		/* of apply_stop_count, when tables were last counted */
@@ -75,7 +79,8 @@ publish_table(void *arg, int32 table_id, const ApplyTableStats *delta)
 		.conflicts = delta->conflicts,
 		.values_replaced = delta->values_replaced,
 		.dead_letters = delta->dead_letters,
-		.tier_is_known = true,
+		.letters_lost = delta->letters_lost,
+		.tier_is_known = delta->tier_is_known,
 		.tier = delta->tier,
 		.collapsed = delta->is_collapsed,
 		.last_change_at = GetCurrentTimestamp(),
@@ -324,6 +329,18 @@ work_on_letters(Ingest *ingest)
 	return APPLY_OK;
 }
 
+/* Remove dead letters, now and then; between two source transactions. */
+static ApplyResult
+prune_letters(Ingest *ingest, TimestampTz now)
+{
+	if (apply_in_transaction(ingest->apply))
+		return APPLY_OK;
+	if (apply_flush(ingest->apply, true) == APPLY_REWIND)
+		return APPLY_REWIND;
+	ingest->pruned_at = apply_letters_prune(ingest->apply) ? 0 : now;
+	return APPLY_OK;
+}
+
 /* Somebody wants us to hold still: nothing is open, and all that came is durable. Then read the tables anew. */
 static void
 hold_still(Ingest *ingest)
@@ -416,6 +433,8 @@ follow(Ingest *ingest)
 			if (ingest->join_due || ingest->worker->slot->join_wanted || again)
 				join(ingest, again);
 			if ((ingest->letters_due || ingest->worker->slot->letters_wanted) && work_on_letters(ingest) == APPLY_REWIND)
+				return;
+			if (TimestampDifferenceExceeds(ingest->pruned_at, now, PRUNE_MS) && prune_letters(ingest, now) == APPLY_REWIND)
 				return;
 			if (ingest->worker->slot->hold_pid != 0 && !apply_in_transaction(ingest->apply))
 			{

@@ -532,6 +532,7 @@ shmem_table_stat_add(int32 pipeline_id, int32 table_id, const ShmemTableStat *de
 		entry->stat.conflicts += delta->conflicts;
 		entry->stat.values_replaced += delta->values_replaced;
 		entry->stat.dead_letters += delta->dead_letters;
+		entry->stat.letters_lost += delta->letters_lost;
 		if (delta->tier_is_known)
 		{
 			entry->stat.tier_is_known = true;

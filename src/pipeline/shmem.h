@@ -80,6 +80,7 @@ typedef struct ShmemTableStat
 	int64		conflicts;
 	int64		values_replaced;
 	int64		dead_letters;
+	int64		letters_lost;
 	bool		tier_is_known;	/* the stream has written rows: the two below are told */
 	HeapTier	tier;
 	bool		collapsed;
