@@ -235,7 +235,7 @@ cdc_alter_pipeline(PG_FUNCTION_ARGS)
 		pipeline->options = merge_options(pipeline, options);
 	if (target_schema != NULL || (pipeline->sink == NULL && has_member(options, "routes")))
 		api_check_targets(pipeline);
-	if (pipeline->sink != NULL && has_member(options, "routes"))
+	if (pipeline->sink != NULL && (has_member(options, "routes") || has_member(options, "transforms")))
 		api_check_export_tables(pipeline);
 
 	catalog_pipeline_update(pipeline);

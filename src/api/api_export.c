@@ -83,20 +83,11 @@ check_identity(const CatalogPipeline *pipeline, Relation rel, const char *table)
 			 errhint("Run ALTER TABLE %s REPLICA IDENTITY FULL.", table)));
 }
 
-/* All its columns are shipped, as no publication chooses. */
+/* DecodeMeet */
 static void
-check_rights(const CatalogPipeline *pipeline, Oid relid)
+check_rights(void *pipeline, Relation relation, const Bitmapset *columns)
 {
-	Relation	rel = table_open(relid, AccessShareLock);
-	Bitmapset  *columns = NULL;
-
-	for (int i = 0; i < RelationGetNumberOfAttributes(rel); i++)
-	{
-		if (!TupleDescAttr(RelationGetDescr(rel), i)->attisdropped)
-			columns = bms_add_member(columns, i + 1);
-	}
-	export_rights_check(NULL, InvalidXLogRecPtr, pipeline, rel, columns);
-	table_close(rel, AccessShareLock);
+	export_rights_check(NULL, InvalidXLogRecPtr, pipeline, relation, columns);
 }
 
 static void
@@ -104,7 +95,6 @@ check_table(const CatalogPipeline *pipeline, Oid relid)
 {
 	Relation	rel = table_open(relid, AccessShareLock);
 
-	check_rights(pipeline, export_name_of(relid, export_via_root(pipeline)));
 	check_identity(pipeline, rel, quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)), RelationGetRelationName(rel)));
 	table_close(rel, AccessShareLock);
 }
@@ -112,19 +102,16 @@ check_table(const CatalogPipeline *pipeline, Oid relid)
 void
 api_check_export_tables(const CatalogPipeline *pipeline)
 {
-	List	   *shipped = NIL;
+	List	   *relids;
 	ListCell   *lc;
 
 	/* a publication chooses among tables and columns, and lets no change pass that does not tell its row; the worker looks at rights */
 	if (catalog_pipeline_option(pipeline, "publication_names") != NULL)
 		return;
-	foreach(lc, export_tables(pipeline))
-	{
+	relids = export_tables(pipeline);
+	foreach(lc, relids)
 		check_table(pipeline, lfirst_oid(lc));
-		shipped = list_append_unique_oid(shipped, export_name_of(lfirst_oid(lc), export_via_root(pipeline)));
-	}
-	if (catalog_pipeline_option(pipeline, "routes") != NULL)
-		decode_routes_check(export_plugin_options(pipeline), shipped);
+	decode_tables_check(export_plugin_options(pipeline), check_rights, unconstify(CatalogPipeline *, pipeline), relids);
 }
 
 /* ---- the view ---- */

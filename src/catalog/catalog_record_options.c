@@ -57,6 +57,8 @@ static const UtilOption option_list[] = {
 	.description = "format debezium-json: each record carries its Kafka Connect schema"},
 	{.name = "server_name",.type = UTIL_OPTION_TEXT,
 	.description = "format debezium-json: name of the source in the records; default: the database"},
+	{.name = "transforms",.type = UTIL_OPTION_ARRAY,
+	.description = "what becomes of rows: objects with the tables' patterns, a projection, a filter and a key; the first that fits decides"},
 	{.name = "unavailable_value",.type = UTIL_OPTION_TEXT,.default_text = CDC_FORMAT_UNAVAILABLE,
 	.description = "format debezium-json: stands for a large value that the change did not touch"},
 };

@@ -50,8 +50,11 @@ extern void decode_take(DecodeEmit emit, DecodeMeet meet, void *arg);
 /* Throws for options (List of DefElem) that the plugin does not take. */
 extern void decode_options_check(List *options);
 
-/* Throws when routes of the options bring two tables that are shipped under one name; relids: those under whose names rows are shipped. */
-extern void decode_routes_check(List *options, const List *relids);
+/*
+ * Look at tables as a decoding with those options would meet them now: throws what keeps one from being shipped. Each is locked against being
+ * changed, and meet is called as for decode_take.
+ */
+extern void decode_tables_check(List *options, DecodeMeet meet, void *meet_arg, const List *relids);
 
 /* The plugin's options. */
 extern const UtilOptionTable decode_options;

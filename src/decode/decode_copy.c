@@ -388,17 +388,6 @@ is_for_stream(const DecodeCopyTable *table, const DecodeKey *key, const Datum *v
 
 /* ---- the stream ---- */
 
-static bool
-lacks_values(const DecodeRelation *entry, const DecodeRow *row)
-{
-	for (uint32 i = 0; i < entry->table->ncolumns && row->unchanged != NULL; i++)
-	{
-		if (row->unchanged[entry->columns[i].attno])
-			return true;
-	}
-	return false;
-}
-
 static DecodeCopyTable *
 find_table(DecodeState *state, ReorderBufferTXN *txn, Oid relid)
 {
@@ -486,7 +475,7 @@ decode_copy_change(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *en
 		old_key = row_key(entry->key, old != NULL ? old : new, NULL);
 	old_counts = old_key != NULL && is_for_stream(table, entry->key, old_key, xid);
 	new_counts = new_key != NULL && is_for_stream(table, entry->key, new_key, xid);
-	if (*op == CDC_OUT_UPDATE && new_counts && !old_counts && lacks_values(entry, new))
+	if (*op == CDC_OUT_UPDATE && new_counts && !old_counts && decode_row_lacks(entry, new))
 	{
 		MemoryContext old_context = MemoryContextSwitchTo(state->copy->context);
 

@@ -58,7 +58,7 @@ can_spread(const DecodeChunkReader *reader, Relation index)
 		if (func_parallel(entry->columns[i].output.fn_oid) != PROPARALLEL_SAFE)
 			return false;
 	}
-	return true;
+	return decode_transform_is_parallel_safe(entry);
 }
 
 typedef struct Cut

@@ -91,7 +91,7 @@ take_row(DecodeChunkReader *reader)
 		record.lsn = reader->chunk->lsn;
 		record.now_us = decode_now_us();
 		record.table = reader->entry->table;
-		record.after = decode_row_cells(reader->entry, row, false);
+		record.after = decode_change_cells(reader->entry, row, false, op, NULL);
 		reader->enough = !reader->row(reader->arg, &record);
 		reader->chunk->rows++;
 	}

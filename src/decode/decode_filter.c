@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * decode_filter.c
- *	  Row filters of publications.
+ *	  Row filters of publications, and of option transforms.
  *
  * NOTES
  *	  A row passes when one of the filters holds that the publications have for
@@ -20,6 +20,7 @@
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "utils/builtins.h"
 
 #include "decode/decode_private.h"
 
@@ -93,8 +94,17 @@ holds(DecodeRelation *entry, ExprState *filter, const DecodeRow *row)
 	return !is_null && DatumGetBool(result);
 }
 
-bool
-decode_filter_passes(DecodeRelation *entry, const DecodeRow *old, const DecodeRow *new, CdcOutOp *op)
+/* DecodeHolds: the publications' filters */
+static bool
+is_published(DecodeRelation *entry, CdcOutOp op, const DecodeRow *row)
+{
+	ExprState  *filter = op == CDC_OUT_UPDATE ? entry->filter_update : op == CDC_OUT_DELETE ? entry->filter_delete : entry->filter_insert;
+
+	return filter == NULL || holds(entry, filter, row);
+}
+
+static bool
+passes(DecodeRelation *entry, DecodeHolds condition, const DecodeRow *old, const DecodeRow *new, CdcOutOp *op)
 {
 	bool		old_in;
 	bool		new_in;
@@ -103,18 +113,50 @@ decode_filter_passes(DecodeRelation *entry, const DecodeRow *old, const DecodeRo
 	{
 		case CDC_OUT_INSERT:
 		case CDC_OUT_READ:
-			return entry->filter_insert == NULL || holds(entry, entry->filter_insert, new);
+			return condition(entry, *op, new);
 		case CDC_OUT_DELETE:
 			/* without an old row nobody can tell, and a delete must not get lost */
-			return entry->filter_delete == NULL || old == NULL || holds(entry, entry->filter_delete, old);
+			return old == NULL || condition(entry, *op, old);
 		case CDC_OUT_UPDATE:
 			break;
 	}
-	if (entry->filter_update == NULL)
-		return true;
-	new_in = holds(entry, entry->filter_update, new);
-	old_in = old == NULL ? new_in : holds(entry, entry->filter_update, old);
+	new_in = condition(entry, *op, new);
+	old_in = old == NULL ? new_in : condition(entry, *op, old);
 	if (old_in != new_in)
 		*op = new_in ? CDC_OUT_INSERT : CDC_OUT_DELETE;
 	return old_in || new_in;
+}
+
+/* An update that is an insert for the receiver needs the whole row. */
+static void
+check_whole_row(const DecodeRelation *entry, const DecodeRow *new)
+{
+	if (!decode_transform_lacks(entry, new))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("an update brings a row of table %s.%s into the filter of option \"%s\", and does not have the whole row",
+					quote_identifier(entry->table->schema), quote_identifier(entry->table->name), TRANSFORM_OPTION),
+			 errdetail("A large value that it did not touch is not in the log."),
+			 errhint("Run ALTER TABLE ... REPLICA IDENTITY FULL.")));
+}
+
+bool
+decode_filter_passes(DecodeRelation *entry, const DecodeRow *old, const DecodeRow *new, CdcOutOp *op)
+{
+	CdcOutOp	before;
+
+	/* by far the most have neither */
+	if (entry->estate == NULL)
+		return true;
+	if (!passes(entry, is_published, old, new, op))
+		return false;
+	if (entry->transform == NULL)
+		return true;
+	before = *op;
+	if (!passes(entry, decode_transform_holds, old, new, op))
+		return false;
+	if (before == CDC_OUT_UPDATE && *op == CDC_OUT_INSERT)
+		check_whole_row(entry, new);
+	return true;
 }

@@ -571,9 +571,9 @@ ship_change(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *entry, Re
 	record.table = entry->table;
 	record.op = op;
 	if (old != NULL && op != CDC_OUT_INSERT)
-		record.before = decode_row_cells(entry, old, true);
+		record.before = decode_change_cells(entry, old, true, op, &own->out);
 	if (new != NULL && op != CDC_OUT_DELETE)
-		record.after = decode_row_cells(entry, new, false);
+		record.after = decode_change_cells(entry, new, false, op, &own->out);
 	emit(state, &record);
 }
 

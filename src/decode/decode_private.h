@@ -27,6 +27,7 @@
 #include "decode/decode_copy.h"
 #include "format/format.h"
 #include "transform/transform_route.h"
+#include "transform/transform_rule.h"
 
 /* A set of kinds of changes, in bits. */
 typedef enum DecodeAction
@@ -52,6 +53,7 @@ typedef struct DecodeOptions
 	bool		streaming;
 	List	   *tables;			/* patterns, List of char *; NIL: all */
 	TransformRoutes *routes;	/* NULL: everything under its own name */
+	List	   *transforms;		/* TransformRule *; NIL: rows as they are */
 	List	   *publications;	/* names, List of char *; NIL: not by publications */
 } DecodeOptions;
 
@@ -90,6 +92,9 @@ typedef struct DecodeKey
 	char	   *signature;		/* the same text: the same names, columns and order */
 } DecodeKey;
 
+/* What becomes of a relation's rows, by option transforms. */
+typedef struct DecodeTransform DecodeTransform;
+
 /* A relation as it is shipped; built anew when anything of it may have changed. */
 typedef struct DecodeRelation
 {
@@ -106,6 +111,8 @@ typedef struct DecodeRelation
 	int			natts;			/* of the tuples in the log */
 	bool	   *in_identity;	/* natts: is it in old rows? */
 	bool		has_identity;	/* are there old rows at all? */
+	DecodeTransform *transform; /* NULL: rows are shipped as they are; else columns have their places in what it makes */
+	bool	   *cell_in_identity;	/* by place of a column (attno): is it in old rows? */
 
 	/* row filters: NULL when all rows pass */
 	EState	   *estate;
@@ -258,6 +265,29 @@ extern void decode_filter_init(DecodeRelation *entry, Relation publish_as, Relat
  */
 extern bool decode_filter_passes(DecodeRelation *entry, const DecodeRow *old, const DecodeRow *new, CdcOutOp *op);
 
+/*
+ * What becomes of a change by a condition on rows; op may become another one. holds: does it hold for a row of such a change?
+ */
+typedef bool (*DecodeHolds) (DecodeRelation *entry, CdcOutOp op, const DecodeRow *row);
+
+/* in decode_transform.c */
+
+/*
+ * Compile the transform of a relation, and let the entry's columns and key become what it makes; false: there is none. In the entry's memory
+ * context. key: attribute numbers of the relation's key; actions: those that are shipped.
+ */
+extern bool decode_transform_init(DecodeState *state, DecodeRelation *entry, Relation publish_as, Relation relation, List *key, int actions);
+
+extern bool decode_transform_holds(DecodeRelation *entry, CdcOutOp op, const DecodeRow *row);
+extern CdcCell *decode_transform_cells(const DecodeRelation *entry, const DecodeRow *row, bool is_old, CdcOutOp op, const CdcOutTxn *txn);
+
+/* Are there columns that are made of large values which nobody knows? */
+extern bool decode_transform_lacks(const DecodeRelation *entry, const DecodeRow *row);
+extern bool decode_transform_is_parallel_safe(const DecodeRelation *entry);
+
+/* The place in the log's tuples of what a column passes through; -1: it is computed. */
+extern int	decode_transform_source(const DecodeRelation *entry, int column);
+
 /* in decode_row.c */
 
 /* How to ship a column of that type; everything that is found out is put into column and out. */
@@ -269,8 +299,20 @@ extern DecodeRow *decode_row_open(Relation relation, HeapTuple tuple);
 /* Mark what the new row does not have, and take from the old one what that has. */
 extern void decode_row_complete(const DecodeRelation *entry, Relation relation, DecodeRow *new, const DecodeRow *old);
 
-/* Cells of the shipped columns; is_old: of an old row, of which the log has only the identity. */
+/* Are there columns that are shipped and have large values which nobody knows? */
+extern bool decode_row_lacks(const DecodeRelation *entry, const DecodeRow *row);
+
+/* Cells of what is shipped of a row; is_old: of an old row, of which the log has only the identity. txn: NULL for a copy. */
+static inline CdcCell *decode_change_cells(const DecodeRelation *entry, const DecodeRow *row, bool is_old, CdcOutOp op, const CdcOutTxn *txn);
+
+/* The same of a row that has what is shipped at the columns' places. */
 extern CdcCell *decode_row_cells(const DecodeRelation *entry, const DecodeRow *row, bool is_old);
+
+static inline CdcCell *
+decode_change_cells(const DecodeRelation *entry, const DecodeRow *row, bool is_old, CdcOutOp op, const CdcOutTxn *txn)
+{
+	return entry->transform == NULL ? decode_row_cells(entry, row, is_old) : decode_transform_cells(entry, row, is_old, op, txn);
+}
 
 /* in decode_schema.c */
 

@@ -74,6 +74,9 @@ catalog_changed(Datum arg, int cacheid, uint32 hash)
 		if (!is_used)
 			return;
 	}
+	/* a compiled expression has functions as they were */
+	if (cacheid == PROCOID && current->options.transforms == NIL)
+		return;
 	if (cacheid == PUBLICATIONOID)
 		current->publications_valid = false;
 	current->generation++;
@@ -112,6 +115,7 @@ decode_relations_init(DecodeState *state)
 	CacheRegisterSyscacheCallback(NAMESPACEOID, catalog_changed, (Datum) 0);
 	CacheRegisterSyscacheCallback(TYPEOID, catalog_changed, (Datum) 0);
 	CacheRegisterSyscacheCallback(AUTHOID, catalog_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(PROCOID, catalog_changed, (Datum) 0);
 	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, catalog_changed, (Datum) 0);
 	callbacks_registered = true;
 }
@@ -179,6 +183,7 @@ find_identity(DecodeRelation *entry, Relation relation)
 
 	entry->natts = RelationGetNumberOfAttributes(relation);
 	entry->in_identity = palloc0(sizeof(bool) * Max(entry->natts, 1));
+	entry->cell_in_identity = entry->in_identity;
 	entry->table->identity = identity;
 	entry->has_identity = true;
 	if (identity == REPLICA_IDENTITY_FULL)
@@ -325,8 +330,9 @@ build(DecodeState *state, DecodeRelation *entry, Relation relation)
 							  &entry->table->schema, &entry->table->name);
 			decode_route_claim(state, published.publish_as, entry->table->schema, entry->table->name);
 			add_columns(state, entry, publish_as, relation, &published);
-			set_key(entry, key);
 			decode_filter_init(entry, publish_as, relation, &published);
+			if (!decode_transform_init(state, entry, publish_as, relation, key, published.actions))
+				set_key(entry, key);
 			if (state->meet != NULL)
 				state->meet(state->emit_arg, publish_as, entry->shipped);
 			entry->actions = published.actions;

@@ -153,23 +153,24 @@ decode_route_claim(const DecodeState *state, Oid relid, const char *schema, cons
 }
 
 void
-decode_routes_check(List *options, const List *relids)
+decode_tables_check(List *options, DecodeMeet meet, void *meet_arg, const List *relids)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "cdc shipped names", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "cdc checked tables", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext table_context = AllocSetContextCreate(context, "cdc checked table", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old_context = MemoryContextSwitchTo(context);
-	DecodeState state = {.context = context};
+	DecodeState state = {.context = context,.meet = meet,.emit_arg = meet_arg};
 	const ListCell *lc;
 
 	decode_options_read(&state.options, options);
 	decode_route_init(&state);
-	foreach(lc, state.claims == NULL ? NIL : relids)
+	MemoryContextSwitchTo(table_context);
+	foreach(lc, relids)
 	{
-		Oid			relid = lfirst_oid(lc);
-		const char *schema;
-		const char *name;
+		Relation	relation = table_open(lfirst_oid(lc), AccessShareLock);
 
-		decode_route_name(&state, get_namespace_name(get_rel_namespace(relid)), get_rel_name(relid), &schema, &name);
-		decode_route_claim(&state, relid, schema, name);
+		(void) decode_relation_look(&state, relation);
+		table_close(relation, AccessShareLock);
+		MemoryContextReset(table_context);
 	}
 	MemoryContextSwitchTo(old_context);
 	MemoryContextDelete(context);

@@ -364,6 +364,21 @@ decode_row_complete(const DecodeRelation *entry, Relation relation, DecodeRow *n
 	}
 }
 
+bool
+decode_row_lacks(const DecodeRelation *entry, const DecodeRow *row)
+{
+	if (row->unchanged == NULL)
+		return false;
+	if (entry->transform != NULL)
+		return decode_transform_lacks(entry, row);
+	for (uint32 i = 0; i < entry->table->ncolumns; i++)
+	{
+		if (row->unchanged[entry->columns[i].attno])
+			return true;
+	}
+	return false;
+}
+
 CdcCell *
 decode_row_cells(const DecodeRelation *entry, const DecodeRow *row, bool is_old)
 {
@@ -377,7 +392,7 @@ decode_row_cells(const DecodeRelation *entry, const DecodeRow *row, bool is_old)
 
 		cells[i].len = 0;
 		cells[i].invalid = 0;
-		if (is_old && !entry->in_identity[attno])
+		if (is_old && !entry->cell_in_identity[attno])
 			cells[i].kind = CDC_CELL_ABSENT;
 		else if (row->nulls[attno])
 			cells[i].kind = CDC_CELL_NULL;

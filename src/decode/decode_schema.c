@@ -119,6 +119,26 @@ set_labels(CdcOutColumnInfo *info, Oid typid)
 	info->labels = array;
 }
 
+/* Cells of what is passed through as it is; what is computed is not known here. */
+static CdcCell *
+passed_cells(const DecodeRelation *entry, const DecodeRow *row)
+{
+	uint32		n = entry->table->ncolumns;
+	DecodeRow	passed = {
+		.values = palloc0(sizeof(Datum) * Max(n, 1)),
+		.nulls = palloc0(sizeof(bool) * Max(n, 1))
+	};
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		int			source = decode_transform_source(entry, (int) i);
+
+		passed.nulls[i] = source < 0 || row->nulls[source];
+		passed.values[i] = passed.nulls[i] ? (Datum) 0 : row->values[source];
+	}
+	return decode_row_cells(entry, &passed, false);
+}
+
 /* P18: what a row that is older than a column reads in it, in the form that rows have. */
 static CdcCell *
 existing_values(const DecodeRelation *entry, TupleDesc desc, bool *is_present)
@@ -138,7 +158,7 @@ existing_values(const DecodeRelation *entry, TupleDesc desc, bool *is_present)
 		if (is_present[i])
 			row.values[i] = datumCopy(desc->constr->missing[i].am_value, att->attbyval, att->attlen);
 	}
-	return decode_row_cells(entry, &row, false);
+	return entry->transform == NULL ? decode_row_cells(entry, &row, false) : passed_cells(entry, &row);
 }
 
 static const CdcOutColumnInfo *
@@ -151,17 +171,19 @@ column_infos(const DecodeRelation *entry, Relation relation)
 
 	for (uint32 i = 0; i < entry->table->ncolumns; i++)
 	{
-		int			attno = entry->columns[i].attno;
-		Form_pg_attribute att = TupleDescAttr(desc, attno);
+		int			attno = entry->transform == NULL ? entry->columns[i].attno : decode_transform_source(entry, (int) i);
+		Form_pg_attribute att = attno < 0 ? NULL : TupleDescAttr(desc, attno);
 		CdcOutColumnInfo *info = &infos[i];
 
+		info->existing.kind = CDC_CELL_ABSENT;
+		if (entry->columns[i].type == CDC_OUT_ENUM)
+			set_labels(info, entry->columns[i].typid);
+		if (att == NULL)
+			continue;
 		info->is_generated = att->attgenerated != '\0';
 		if (!info->is_generated && att->atthasdef)
 			info->default_text = default_text(desc, att->attnum);
 		info->identity = att->attidentity;
-		if (entry->columns[i].type == CDC_OUT_ENUM)
-			set_labels(info, entry->columns[i].typid);
-		info->existing.kind = CDC_CELL_ABSENT;
 		if (is_present[attno])
 			info->existing = existing[i];
 	}

@@ -54,7 +54,7 @@ SELECT pg_temp.try('[]');
 SELECT pg_temp.try('[{"tables": "shop.a"}]');
 SELECT pg_temp.try('[{"tables": ["shop.*", "!shop.b"], "projection": "*, a + 1 AS b, cdc_table", "filter": "a IN (1, 2) AND b IS DISTINCT FROM ''x''", "key": ["id", "cdc_table"], "description": "a test"}]');
 
--- an outgoing pipeline has no such option
+-- what an outgoing pipeline says of it
 CREATE SERVER transforms_out FOREIGN DATA WRAPPER cdc_file OPTIONS (directory '/tmp');
-SELECT cdc_create_pipeline('transforms', sink => 'transforms_out', tables => '{public.*}', options => '{"transforms": []}');
+SELECT cdc_create_pipeline('transforms', sink => 'transforms_out', tables => '{public.*}', options => '{"transforms": [{"tables": "shop.a", "filter": "a b"}]}');
 DROP EXTENSION cdc_bridge CASCADE;

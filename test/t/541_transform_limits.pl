@@ -7,6 +7,7 @@ use warnings;
 
 use CdcBridge::Pipeline;
 use CdcBridge::Postgres;
+use CdcBridge::Rules qw(transform_examples);
 use CdcBridge::Source;
 use Test::More;
 
@@ -38,14 +39,14 @@ open(my $in, '<', 'docs/transforms.md') or die "docs/transforms.md: $!";
 my $doc = do { local $/; <$in> };
 my ($made) = $doc =~ /^The source has\n\n```sql\n(.*?)^```/ms;
 $source->sql('create database shop', grep { /\S/ } split(/;\n/, $made));
-my @examples = $doc =~ /^```json\n(.*?)\n```\n```text\n(.*?)\n```/msg;
-cmp_ok(scalar(@examples), '>=', 8, 'the documentation has examples');
-for (my $i = 0; $i < @examples; $i += 2)
+my @examples = transform_examples();
+cmp_ok(scalar(@examples), '>=', 4, 'the documentation has examples');
+for my $i (0 .. $#examples)
 {
-	my $name = 'example' . $i / 2;
-	run($name, 'shop.orders', $examples[$i]);
-	my ($header) = split(/\n/, $examples[ $i + 1 ]);
-	is("$header\n" . $postgres->psql("select * from $name.orders order by " . ($header =~ /^(\w+\|)?id\b/ ? 'id' : '2')), $examples[ $i + 1 ], "docs: $examples[$i]") or diag($pipeline->describe);
+	my $name = "example$i";
+	my ($rule, $header, @rows) = @{ $examples[$i] };
+	run($name, 'shop.orders', $rule);
+	is($postgres->psql("select * from $name.orders order by " . ($header =~ /^(\w+\|)?id\b/ ? 'id' : '2')), join("\n", @rows), "docs: $rule") or diag($pipeline->describe);
 	is($postgres->psql("select string_agg(attname, '|' order by attnum) from pg_attribute where attrelid = '$name.orders'::regclass and attnum > 0"), $header, 'docs: its columns');
 	$postgres->psql("select cdc_drop_pipeline('$name')");
 }
