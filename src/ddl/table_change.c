@@ -39,7 +39,8 @@ add_action(DdlDraft *d, DdlActionKind kind, const char *name, bool if_exists)
 {
 	DdlAction  *action;
 
-	if (name == NULL || !ddl_grow(d, (void **) &d->actions, d->nactions, &d->actions_allocated, sizeof(DdlAction)))
+	if (name == NULL || d->nactions >= DDL_MAX_COLUMNS ||
+		!ddl_grow(d, (void **) &d->actions, d->nactions, &d->actions_allocated, sizeof(DdlAction)))
 	{
 		d->certain = false;
 		return NULL;
@@ -73,9 +74,13 @@ read_add_column(DdlDraft *d)
 
 	if (ddl_accept_sign(p, '('))
 	{
+		uint32_t	first = d->ncolumns;
+
 		do
 			ddl_read_element(d);
 		while (ddl_accept_sign(p, ','));
+		for (uint32_t i = first; i < d->ncolumns; i++)
+			d->columns[i].conditional = conditional;
 		if (!ddl_accept_sign(p, ')'))
 			d->certain = false;
 		return;

@@ -277,7 +277,8 @@ ddl_read_column(DdlDraft *d, const char *name, const char *old_name, bool condit
 {
 	DdlColumn  *column;
 
-	if (name == NULL || !ddl_grow(d, (void **) &d->columns, d->ncolumns, &d->columns_allocated, sizeof(DdlColumn)))
+	if (name == NULL || d->ncolumns >= DDL_MAX_COLUMNS ||
+		!ddl_grow(d, (void **) &d->columns, d->ncolumns, &d->columns_allocated, sizeof(DdlColumn)))
 	{
 		d->certain = false;
 		return;

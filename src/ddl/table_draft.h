@@ -36,6 +36,10 @@
 #define DDL_MODE_MYSQL_TRUNCATE		(UINT64_C(1) << 32) /* TIME_TRUNCATE_FRACTIONAL */
 #define DDL_MODE_MARIADB_ROUND		(UINT64_C(1) << 34) /* TIME_ROUND_FRACTIONAL */
 
+/* More than any server lets a table have; what goes beyond is not read. */
+#define DDL_MAX_COLUMNS 5000
+#define DDL_MAX_INDEXES 512
+
 /* A default as the text has it. */
 typedef enum DdlValueKind
 {

@@ -24,6 +24,11 @@ add_foreign(DdlDraft *d)
 {
 	DdlForeign *foreign;
 
+	if (d->nforeign >= DDL_MAX_COLUMNS)
+	{
+		d->certain = false;
+		return NULL;
+	}
 	if (!ddl_grow(d, (void **) &d->foreign, d->nforeign, &d->foreign_allocated, sizeof(DdlForeign)))
 		return NULL;
 	foreign = &d->foreign[d->nforeign++];
@@ -187,7 +192,7 @@ ddl_take_foreign(DdlDraft *d)
 		DdlForeign *foreign = add_foreign(d);
 
 		if (foreign == NULL)
-			return false;
+			return !d->p.nomem;
 		foreign->def = d->before->foreign_keys[i];
 		foreign->is_new = false;
 		foreign->columns = cdc_arena_alloc(d->p.arena, sizeof(char *) * (foreign->def.ncolumns + 1));

@@ -34,6 +34,11 @@ add_index(DdlDraft *d)
 {
 	DdlIndex   *index;
 
+	if (d->nindexes >= DDL_MAX_INDEXES)
+	{
+		d->certain = false;
+		return NULL;
+	}
 	if (!ddl_grow(d, (void **) &d->indexes, d->nindexes, &d->indexes_allocated, sizeof(DdlIndex)))
 		return NULL;
 	index = &d->indexes[d->nindexes++];
@@ -382,7 +387,7 @@ ddl_take_indexes(DdlDraft *d)
 		uint32_t	allocated = 0;
 
 		if (index == NULL)
-			return false;
+			return !d->p.nomem;
 		index->def = *from;
 		index->def.nparts = 0;
 		index->is_new = false;

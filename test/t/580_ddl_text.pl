@@ -155,6 +155,7 @@ case('D21: IF EXISTS on every clause', $base,
 	q{alter table if exists t add column if not exists a int, add column if not exists d int, drop column if exists zz, modify column if exists b varchar(30), change column if exists yy y2 int, }
 	  . q{add index if not exists k (c), add index if not exists k2 (c), drop index if exists nope, alter column if exists a set default 3, add unique if not exists u (c)}, only => 'mariadb');
 case('D21: ADD IF NOT EXISTS of what is dropped', $base, 'alter table t add column if not exists c int, drop c', only => 'mariadb');
+case('D21: ADD COLUMN IF NOT EXISTS (list)', $base, 'alter table t add column if not exists (a int unique, d int unique)', only => 'mariadb');
 case('D21: RENAME COLUMN IF EXISTS', $base, 'alter table t rename column if exists a to z, rename column if exists q to w, rename index if exists k to k9', only => 'mariadb');
 case('D21: WAIT, NOCOPY', $base, 'alter table t wait 5 add d int, algorithm=nocopy', only => 'mariadb');
 case('D21: NOWAIT', $base, 'alter online table t nowait add d int', only => 'mariadb');

@@ -265,6 +265,32 @@ test_create(void)
 	check_create("CREATE VIEW v AS SELECT 1", "? ");
 }
 
+/* More clauses than any server takes: read in a moment, and not believed. */
+static void
+test_many(void)
+{
+	static const char *const clauses[] = {"ADD x%d INT FIRST,", "ADD INDEX (a),", "DROP x%d,", "ADD FOREIGN KEY (a) REFERENCES p (x) ON DELETE CASCADE,"};
+
+	for (size_t c = 0; c < sizeof(clauses) / sizeof(clauses[0]); c++)
+	{
+		CdcBuf		text;
+		CdcArena	arena;
+		DdlTableCreate made;
+		DdlTableChange changed;
+
+		cdc_buf_init(&text, &cdc_malloc_allocator, 0);
+		cdc_arena_init(&arena, &cdc_malloc_allocator, 0);
+		cdc_buf_add_str(&text, "ALTER TABLE t ");
+		for (int i = 0; i < 20000; i++)
+			cdc_buf_printf(&text, clauses[c], i);
+		(void) ddl_table_create(base, sizeof(base) - 1, "db", 0, DDL_DIALECT_MYSQL, &arena, &made);
+		ok(ddl_table_change(text.data, text.len, "db", 0, DDL_DIALECT_MYSQL, made.def, &arena, &changed) == CDC_OK && !changed.certain,
+		   clauses[c]);
+		cdc_arena_free(&arena);
+		cdc_buf_free(&text);
+	}
+}
+
 /* Every prefix and every damage of a text with everything in it must be read without harm, and memory that ends. */
 static void
 test_damage(void)
@@ -326,6 +352,7 @@ main(void)
 	test_other_clauses();
 	test_collation();
 	test_create();
+	test_many();
 	test_damage();
 	return done_testing();
 }
