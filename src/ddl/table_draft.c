@@ -359,10 +359,7 @@ place_columns(DdlDraft *d, Result *result)
 			continue;			/* is where it was */
 		if (column->conditional && column->old_name == NULL && d->before != NULL &&
 			ddl_find_column(d->before->columns, d->before->ncolumns, column->def.name) >= 0)
-		{
-			forget_column(d, column);	/* ADD IF NOT EXISTS: also when the statement drops that one */
-			continue;
-		}
+			continue;			/* ADD IF NOT EXISTS, also when the statement drops that one; its UNIQUE is added all the same */
 		if (ddl_find_column(result->columns, result->ncolumns, column->def.name) >= 0)
 		{
 			d->certain = d->certain && column->conditional;
