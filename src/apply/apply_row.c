@@ -273,7 +273,7 @@ static void
 set_origin(Apply *apply, const ApplyTable *table, const char *operation)
 {
 	char		position[CDC_POSITION_TEXT_MAX];
-	HeapRowOrigin origin = {
+	TransformOrigin origin = {
 		.operation = operation,
 		.commit_time = apply->txn_time,
 		.position = position,

@@ -11,6 +11,7 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "executor/executor.h"
 #include "miscadmin.h"
 #include "replication/origin.h"
 #include "utils/datum.h"
@@ -19,23 +20,18 @@
 #include "utils/syscache.h"
 
 #include "heap/heap_row.h"
-#include "heap/heap_row_transform.h"
 #include "util/util_error.h"
 
-/* The target has no index to tell its key: the source's key is it. */
+/* The target has no index to tell its key. */
 static void
-set_key(HeapRow *row)
+set_key(HeapRow *row, int nkey, const AttrNumber *attnums)
 {
-	AttrNumber	attnums[INDEX_MAX_KEYS];
-
-	if (row->table->nkey > INDEX_MAX_KEYS)
+	if (nkey > INDEX_MAX_KEYS)
 		ereport(ERROR,
 				(errcode(ERRCODE_TOO_MANY_COLUMNS),
 				 errmsg("key of table \"%s\" has more than %d columns",
 						RelationGetRelationName(row->target->rel), INDEX_MAX_KEYS)));
-	for (int i = 0; i < row->table->nkey; i++)
-		attnums[i] = row->table->columns[row->table->key[i]].attnum;
-	heap_target_set_key(row->target, row->table->nkey, attnums);
+	heap_target_set_key(row->target, nkey, attnums);
 }
 
 /* Map the source's columns to the target's. */
@@ -62,7 +58,49 @@ open_plain(HeapRow *row, const CdcTableDef *def, const SchemaPolicies *policies)
 	}
 	heap_target_set_given(target, given);
 	if (target->tier == HEAP_TIER_SQL)
-		set_key(row);
+	{
+		AttrNumber *key = palloc(sizeof(AttrNumber) * Max(row->table->nkey, 1));
+
+		for (int i = 0; i < row->table->nkey; i++)
+			key[i] = row->table->columns[row->table->key[i]].attnum;
+		set_key(row, row->table->nkey, key);
+	}
+}
+
+/* Put a rule between the source's columns and the target's. */
+static void
+open_transformed(HeapRow *row, const CdcTableDef *def, const TransformRule *rule, const SchemaTypeOptions *options)
+{
+	HeapTarget *target = row->target;
+	TransformRun *run = transform_run_open(target->rel, target->estate, def, rule, options, target->write_as);
+	const TransformTable *table = run->table;
+	bool	   *given = palloc0(sizeof(bool) * Max(RelationGetDescr(target->rel)->natts, 1));
+	MemoryContext old;
+
+	row->transform = run;
+	row->table = run->source;
+	row->has_filter = table->transform->filter != NULL;
+	row->needs_snapshot = true;
+	old = MemoryContextSwitchTo(target->estate->es_query_cxt);
+	row->fresh = ExecInitExtraTupleSlot(target->estate, table->transform->desc, &TTSOpsVirtual);
+	row->old = ExecInitExtraTupleSlot(target->estate, table->transform->desc, &TTSOpsVirtual);
+	MemoryContextSwitchTo(old);
+
+	for (int i = 0; i < table->transform->ncolumns; i++)
+	{
+		if (table->attnums[i] > 0)
+			given[table->attnums[i] - 1] = true;
+	}
+	heap_target_set_given(target, given);
+	pfree(given);
+	if (target->tier == HEAP_TIER_SQL)
+	{
+		AttrNumber *key = palloc(sizeof(AttrNumber) * Max(table->nkey, 1));
+
+		for (int i = 0; i < table->nkey; i++)
+			key[i] = table->attnums[table->key[i]];
+		set_key(row, table->nkey, key);
+	}
 }
 
 HeapRow *
@@ -76,7 +114,7 @@ heap_row_open(Oid relid, const CdcTableDef *def, const SchemaTypeOptions *option
 	if (rule == NULL)
 		open_plain(row, def, &options->policies);
 	else
-		heap_row_transform_open(row, def, rule, options);
+		open_transformed(row, def, rule, options);
 	return row;
 }
 
@@ -119,51 +157,53 @@ heap_row_wants_origin(const HeapRow *row)
 }
 
 void
-heap_row_set_origin(HeapRow *row, const HeapRowOrigin *origin)
+heap_row_set_origin(HeapRow *row, const TransformOrigin *origin)
 {
-	heap_row_transform_set_origin(row, origin);
+	transform_run_set_origin(row->transform, origin);
 }
 
 void
 heap_row_begin(HeapRow *row)
 {
-	heap_target_clear(row->fresh);
 	if (row->transform != NULL)
-		heap_row_transform_begin(row, 0);
+		transform_run_begin(row->transform, 0, row->fresh);
+	else
+		heap_target_clear(row->fresh);
 }
 
 void
 heap_row_begin_old(HeapRow *row)
 {
-	heap_target_clear(row->old);
 	if (row->transform != NULL)
-		heap_row_transform_begin(row, 1);
+		transform_run_begin(row->transform, 1, row->old);
+	else
+		heap_target_clear(row->old);
 }
 
 bool
 heap_row_make(HeapRow *row)
 {
-	return row->transform == NULL || heap_row_transform_make(row, 0);
+	return row->transform == NULL || transform_run_make(row->transform, 0, row->target->slot);
 }
 
 bool
 heap_row_make_old(HeapRow *row)
 {
-	return row->transform == NULL || heap_row_transform_make(row, 1);
+	return row->transform == NULL || transform_run_make(row->transform, 1, row->target->search);
 }
 
 void
 heap_row_make_key(HeapRow *row)
 {
 	if (row->transform != NULL)
-		heap_row_transform_make_key(row, 0);
+		transform_run_make_key(row->transform, 0, row->target->slot);
 }
 
 void
 heap_row_make_old_key(HeapRow *row)
 {
 	if (row->transform != NULL)
-		heap_row_transform_make_key(row, 1);
+		transform_run_make_key(row->transform, 1, row->target->search);
 }
 
 AttrNumber

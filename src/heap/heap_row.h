@@ -24,16 +24,7 @@
 #include "core/table_def.h"
 #include "heap/heap_target.h"
 #include "schema/table.h"
-
-/* What is known of the change that a row comes from. */
-typedef struct HeapRowOrigin
-{
-	const char *operation;		/* "insert", "update", "delete"; "copy": it was there before */
-	TimestampTz commit_time;	/* 0: not known */
-	const char *position;		/* NULL: none */
-} HeapRowOrigin;
-
-struct HeapRowTransform;
+#include "transform/transform_run.h"
 
 typedef struct HeapRow
 {
@@ -41,7 +32,7 @@ typedef struct HeapRow
 	SchemaTable *table;			/* source columns -> attributes of fresh and old; 0: not wanted */
 	TupleTableSlot *fresh;		/* where the cells of the new row go: target->slot, or a row of the source's */
 	TupleTableSlot *old;		/* the same of the key or row that was: target->search, or ... */
-	struct HeapRowTransform *transform; /* NULL: none */
+	TransformRun *transform;	/* NULL: none */
 	bool		has_filter;		/* not every row of the source is in the target */
 	bool		needs_snapshot; /* turning values may run SQL */
 	const CdcColumnDef *current;	/* column whose value is being turned, for error contexts; else NULL */
@@ -57,7 +48,7 @@ extern void heap_row_close(HeapRow *row);
 
 /* Does somebody want to know where a row comes from? Then say it before the row begins. */
 extern bool heap_row_wants_origin(const HeapRow *row);
-extern void heap_row_set_origin(HeapRow *row, const HeapRowOrigin *origin);
+extern void heap_row_set_origin(HeapRow *row, const TransformOrigin *origin);
 
 /* Begin a new row, resp. the key or row that was: all columns null. */
 extern void heap_row_begin(HeapRow *row);

@@ -194,7 +194,7 @@ snapshot_fill_row(SnapshotCopy *copy, const CopyTable *table, HeapRow *row,
 	cdc_arena_reset(&copy->arena);
 	if (heap_row_wants_origin(row))
 	{
-		HeapRowOrigin origin = {.operation = "copy"};
+		TransformOrigin origin = {.operation = "copy"};
 
 		heap_row_set_origin(row, &origin);
 	}

@@ -121,7 +121,8 @@ begin(Verify *verify)
 	multiset->cxt = AllocSetContextCreate(work->cxt, "cdc verify multiset", ALLOCSET_DEFAULT_SIZES);
 	multiset->lot_cxt = AllocSetContextCreate(multiset->cxt, "cdc verify candidates", ALLOCSET_DEFAULT_SIZES);
 	work->in_sum = palloc0(sizeof(bool) * Max(work->def->ncolumns, 1));
-	for (int i = 0; i < target->table->ncolumns; i++)
+	all_summed = target->sum != NULL;	/* not under a transform */
+	for (int i = 0; all_summed && i < target->table->ncolumns; i++)
 	{
 		work->in_sum[i] = schema_sum_has(target->sum, i);
 		all_summed = all_summed && (work->in_sum[i] || target->table->columns[i].attnum <= 0);
@@ -202,14 +203,15 @@ count_page(Verify *verify, const VerifyPage *page)
 
 		util_check_interrupts();
 		MemoryContextReset(row_cxt);
-		verify_target_take(verify, target, &page->rows[i], NULL);
+		if (!verify_target_take(verify, target, &page->rows[i], NULL))
+			continue;
+		multiset->rows++;
 		hash = verify_target_hash_taken_row(target);
 		if (multiset->candidates == NULL)
 			verify_keys_add(work->keys, VERIFY_SOURCE, hash);
 		else if ((candidate = find_candidate(multiset, hash)) != NULL)
 			candidate->source++;
 	}
-	multiset->rows += page->nrows;
 	work->result.rows_read += page->nrows;
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(row_cxt);

@@ -24,6 +24,7 @@
 #include "mysql/mysql_server.h"
 #include "schema/sum.h"
 #include "schema/table.h"
+#include "transform/transform_run.h"
 #include "verify/verify.h"
 
 /* ---- rows of the source, as text (verify_source.c) ---- */
@@ -278,6 +279,14 @@ typedef struct VerifyLeaf
 
 typedef struct VerifySql VerifySql;
 
+/* An attribute of the target that is compared. */
+typedef struct VerifyColumn
+{
+	AttrNumber	attnum;
+	int			column;			/* the source's column that goes there as it is; -1: computed */
+	const char *name;			/* for people */
+} VerifyColumn;
+
 typedef struct VerifyTarget
 {
 	MemoryContext cxt;			/* that it was opened in */
@@ -289,7 +298,13 @@ typedef struct VerifyTarget
 	SchemaTable *table;
 	int			nkey;
 	AttrNumber *key_attnums;	/* in index order */
-	int		   *key_columns;	/* source columns of these */
+	int		   *key_columns;	/* source columns of these; -1: computed from several, or under a transform */
+	VerifyColumn *compared;
+	int			ncompared;
+	EState	   *estate;			/* of the transform; NULL: rows go as they are */
+	TransformRun *transform;	/* NULL: none */
+	TupleTableSlot *fresh;		/* the source's row before it */
+	TupleTableSlot *made;		/* and after it */
 	ScanKey		keys;
 	TupleTableSlot *converted;	/* for rows of partitions with other columns */
 	TupleTableSlot *slot;		/* the target's row, in the target's columns */
@@ -311,8 +326,11 @@ extern List *verify_target_open_leaves(Relation rel);
 /* A row was fetched into a leaf's slot: make it the target's row. */
 extern void verify_target_show(VerifyTarget *target, VerifyLeaf *leaf);
 
-/* Turn a row of the source into values, in the current context; only the wanted columns are compared then (NULL: all). */
-extern void verify_target_take(Verify *verify, VerifyTarget *target, const MysqlRow *row, const bool *wanted);
+/*
+ * Turn a row of the source into values, in the current context; only the wanted columns are compared then (NULL: all).
+ * False: a filter leaves it out, only its key is there, and the target should have no such row.
+ */
+extern bool verify_target_take(Verify *verify, VerifyTarget *target, const MysqlRow *row, const bool *wanted);
 
 /*
  * Find the row with that key (index order), resp. with the key of the taken row, by the active snapshot. How many

@@ -272,10 +272,11 @@ judge_all(Verify *verify, VerifyTarget *target)
 	for (int i = 0; i < work->nanswers; i++)
 	{
 		VerifyAnswer *answer = &work->answers[i];
+		bool		is_in;
 
 		util_check_interrupts();
 		MemoryContextReset(row_cxt);
-		verify_target_take(verify, target, &answer->row, NULL);
+		is_in = verify_target_take(verify, target, &answer->row, NULL);
 		/* a row whose key only the collation takes for one that we asked for is nobody's */
 		for (int j = answer->first; j < answer->end; j++)
 		{
@@ -283,7 +284,7 @@ judge_all(Verify *verify, VerifyTarget *target)
 
 			if (!suspect->was_asked || !verify_target_same_key(target, suspect->key))
 				continue;
-			judge(verify, target, suspect, &answer->row);
+			judge(verify, target, suspect, is_in ? &answer->row : NULL);
 			suspect->was_asked = false;
 		}
 	}

@@ -47,7 +47,6 @@
 #include "compat/pg_compat.h"
 #include "heap/heap_row.h"
 #include "mysql/mysql_text.h"
-#include "transform/transform_table.h"
 #include "verify/verify_private.h"
 
 static void
@@ -114,12 +113,12 @@ prepare_key(VerifyTarget *target)
 
 		target->key_attnums[i] = attnum;
 		target->key_columns[i] = -1;
-		for (int j = 0; j < target->table->ncolumns; j++)
+		for (int j = 0; j < target->ncompared; j++)
 		{
-			if (target->table->columns[j].attnum == attnum)
-				target->key_columns[i] = j;
+			if (target->compared[j].attnum == attnum)
+				target->key_columns[i] = target->compared[j].column;
 		}
-		if (target->key_columns[i] < 0)
+		if (target->key_columns[i] < 0 && target->transform == NULL)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("column \"%s\" of the primary key of table \"%s\" is not one of the source's",
@@ -208,21 +207,93 @@ open_leaves(VerifyTarget *target)
 	target->slot = target->stored = target->converted;
 }
 
+/* Rows as they are: the source's columns, each in an attribute of its name. */
+static void
+open_plain(Verify *verify, VerifyTarget *target)
+{
+	SchemaTable *table;
+
+	target->table = table = schema_table_open(verify->work->def, target->rel, &verify->types.policies, CurrentMemoryContext);
+	target->sum = schema_sum_begin(table);
+	target->values = palloc0(sizeof(Datum) * table->natts);
+	target->nulls = palloc0(sizeof(bool) * table->natts);
+	target->compared = palloc0(sizeof(VerifyColumn) * Max(table->ncolumns, 1));
+	for (int i = 0; i < table->ncolumns; i++)
+	{
+		VerifyColumn *column = &target->compared[target->ncompared];
+
+		if (table->columns[i].attnum <= 0)
+			continue;
+		column->attnum = table->columns[i].attnum;
+		column->column = i;
+		column->name = table->def->columns[i].name;
+		target->ncompared++;
+	}
+}
+
+/*
+ * Rows under a transform are computed once more and compared with those here: no sum of the source's tells anything of
+ * them. What is true of a change only, or may come out differently each time, is not compared. Rows that only the target
+ * has are asked for at the source by its key, which has to be there.
+ */
+static void
+open_transformed(Verify *verify, VerifyTarget *target, const TransformRule *rule)
+{
+	const VerifyWork *work = verify->work;
+	Oid			owner = target->rel->rd_rel->relowner;
+	const TransformTable *table;
+
+	if (verify_sql_is_needed(target->rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("table \"%s\" cannot be compared", RelationGetRelationName(target->rel)),
+				 errdetail("It is read by SQL, and option \"transforms\" makes other rows of its source table.")));
+	target->estate = CreateExecutorState();
+	target->transform = transform_run_open(target->rel, target->estate, work->def, rule, &verify->types,
+										   owner != GetUserId() ? owner : InvalidOid);
+	table = target->transform->table;
+	target->table = target->transform->source;
+	target->fresh = MakeSingleTupleTableSlot(table->transform->desc, &TTSOpsVirtual);
+	target->made = MakeSingleTupleTableSlot(RelationGetDescr(target->rel), &TTSOpsVirtual);
+	target->values = target->made->tts_values;
+	target->nulls = target->made->tts_isnull;
+	target->compared = palloc0(sizeof(VerifyColumn) * Max(table->transform->ncolumns, 1));
+	for (int i = 0; i < table->transform->ncolumns; i++)
+	{
+		const TransformColumn *from = &table->transform->columns[i];
+		VerifyColumn *column = &target->compared[target->ncompared];
+
+		if (table->attnums[i] <= 0 || from->is_mutable || transform_tells_change(table->transform, i))
+			continue;
+		column->attnum = table->attnums[i];
+		column->column = from->from > 0 && from->from <= table->transform->nsource ? from->from - 1 : -1;
+		column->name = from->name;
+		target->ncompared++;
+	}
+	for (int i = 0; i < work->nkey; i++)
+	{
+		if (table->held[work->key[i]] <= 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("table \"%s\" cannot be compared", RelationGetRelationName(target->rel)),
+					 errdetail("Option \"transforms\" makes something else of column \"%s\" of the source's key, so which of the source's rows one of the target's is cannot be told.",
+							   work->def->columns[work->key[i]].name)));
+	}
+}
+
 VerifyTarget *
 verify_target_open(Verify *verify)
 {
 	VerifyWork *work = verify->work;
 	VerifyTarget *target = palloc0(sizeof(VerifyTarget));
+	const TransformRule *rule = transform_table_rule(work->def, &verify->types);
 
-	if (transform_table_rule(work->def, &verify->types) != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("table \"%s\" is not compared", work->source_name),
-				 errdetail("Option \"transforms\" makes other rows of it than the source has.")));
 	target->cxt = CurrentMemoryContext;
 	target->rel = verify_target_open_relation(verify);
-	target->table = schema_table_open(work->def, target->rel, &verify->types.policies, CurrentMemoryContext);
-	target->sum = schema_sum_begin(target->table);
+	if (rule != NULL)
+		open_transformed(verify, target, rule);
+	else
+		open_plain(verify, target);
 	if (work->nkey > 0 && verify_sql_is_needed(target->rel))
 		verify_sql_open(work, target);
 	else
@@ -234,8 +305,6 @@ verify_target_open(Verify *verify)
 		}
 		open_leaves(target);
 	}
-	target->values = palloc0(sizeof(Datum) * target->table->natts);
-	target->nulls = palloc0(sizeof(bool) * target->table->natts);
 	return target;
 }
 
@@ -255,20 +324,31 @@ verify_target_close(VerifyTarget *target)
 		}
 		relation_close(leaf->rel, AccessShareLock);
 	}
-	schema_sum_end(target->sum);
+	if (target->sum != NULL)
+		schema_sum_end(target->sum);
+	if (target->transform != NULL)
+	{
+		ExecDropSingleTupleTableSlot(target->fresh);
+		ExecDropSingleTupleTableSlot(target->made);
+		FreeExecutorState(target->estate);
+	}
 	ExecDropSingleTupleTableSlot(target->converted);
 	if (target->index != NULL)
 		index_close(target->index, AccessShareLock);
 	relation_close(target->rel, AccessShareLock);
 }
 
-void
+bool
 verify_target_take(Verify *verify, VerifyTarget *target, const MysqlRow *row, const bool *wanted)
 {
 	const CdcTableDef *def = verify->work->def;
+	Datum	   *values = target->transform != NULL ? target->fresh->tts_values : target->values;
+	bool	   *nulls = target->transform != NULL ? target->fresh->tts_isnull : target->nulls;
 
 	target->taken = wanted;
 	cdc_arena_reset(&verify->arena);
+	if (target->transform != NULL)
+		transform_run_begin(target->transform, 0, target->fresh);
 	for (int i = 0; i < target->table->ncolumns; i++)
 	{
 		SchemaColumn *column = &target->table->columns[i];
@@ -280,10 +360,10 @@ verify_target_take(Verify *verify, VerifyTarget *target, const MysqlRow *row, co
 		if (mysql_text_to_cell(&def->columns[i], row->values[i], row->lengths[i], &verify->arena, &cell, &err) != CDC_OK)
 			heap_row_bad_cell(&def->columns[i], &err);
 		verify->current = &def->columns[i];
-		target->values[column->attnum - 1] =
-			schema_cell_to_datum(column, &cell, &target->nulls[column->attnum - 1]);
+		values[column->attnum - 1] = schema_cell_to_datum(column, &cell, &nulls[column->attnum - 1]);
 		verify->current = NULL;
 	}
+	return target->transform == NULL || transform_run_make(target->transform, 0, target->made);
 }
 
 void
@@ -344,15 +424,14 @@ verify_target_find_taken(VerifyTarget *target)
 	return verify_target_find(target, key);
 }
 
-/* Are the values of one source column equal, byte by byte? */
+/* Are the values of one attribute equal, byte by byte? */
 static bool
-column_is_equal(VerifyTarget *target, int i)
+column_is_equal(VerifyTarget *target, const VerifyColumn *column)
 {
-	const SchemaColumn *column = &target->table->columns[i];
 	int			att = column->attnum - 1;
 	Form_pg_attribute attr;
 
-	if (column->attnum <= 0 || (target->taken != NULL && !target->taken[i]))
+	if (target->taken != NULL && column->column >= 0 && !target->taken[column->column])
 		return true;
 	attr = TupleDescAttr(RelationGetDescr(target->rel), att);
 	if (target->slot->tts_isnull[att] || target->nulls[att])
@@ -364,9 +443,9 @@ bool
 verify_target_is_equal(VerifyTarget *target)
 {
 	slot_getallattrs(target->slot);
-	for (int i = 0; i < target->table->ncolumns; i++)
+	for (int i = 0; i < target->ncompared; i++)
 	{
-		if (!column_is_equal(target, i))
+		if (!column_is_equal(target, &target->compared[i]))
 			return false;
 	}
 	return true;
@@ -378,10 +457,10 @@ verify_target_differing(VerifyTarget *target)
 	List	   *result = NIL;
 
 	slot_getallattrs(target->slot);
-	for (int i = 0; i < target->table->ncolumns; i++)
+	for (int i = 0; i < target->ncompared; i++)
 	{
-		if (!column_is_equal(target, i))
-			result = lappend(result, pstrdup(target->table->def->columns[i].name));
+		if (!column_is_equal(target, &target->compared[i]))
+			result = lappend(result, pstrdup(target->compared[i].name));
 	}
 	return result;
 }
@@ -441,19 +520,17 @@ verify_target_hash_slot(VerifyTarget *target)
 	return hash_key(target, target->slot->tts_values);
 }
 
-/* Of all columns that the source has, NULLs included. */
+/* Of all columns that are compared, NULLs included. */
 static uint64
 hash_row(VerifyTarget *target, const Datum *values, const bool *nulls)
 {
 	uint64		hash = 0x636463;
 
-	for (int i = 0; i < target->table->ncolumns; i++)
+	for (int i = 0; i < target->ncompared; i++)
 	{
-		int			att = target->table->columns[i].attnum - 1;
+		int			att = target->compared[i].attnum - 1;
 		Form_pg_attribute attr;
 
-		if (att < 0)
-			continue;
 		attr = TupleDescAttr(RelationGetDescr(target->rel), att);
 		hash = nulls[att] ? hash * 31 + 7 : hash_value(hash, attr, values[att]);
 	}
@@ -693,19 +770,27 @@ source_literal(Verify *verify, const CdcColumnDef *column, Form_pg_attribute att
 	}
 }
 
+/* Attribute of the target that has a part of the source's key as it is. */
+static AttrNumber
+attribute_of_part(const VerifyTarget *target, int column)
+{
+	return target->transform != NULL ? target->transform->table->held[column] : target->table->columns[column].attnum;
+}
+
 char *
 verify_target_condition(Verify *verify, VerifyTarget *target)
 {
+	const VerifyWork *work = verify->work;
 	StringInfoData sql;
 
 	initStringInfo(&sql);
 	slot_getallattrs(target->slot);
-	for (int i = 0; i < target->nkey; i++)
+	for (int i = 0; i < work->nkey; i++)
 	{
-		const CdcColumnDef *column = &target->table->def->columns[target->key_columns[i]];
-		int			att = target->key_attnums[i] - 1;
-		char	   *literal = source_literal(verify, column, TupleDescAttr(RelationGetDescr(target->rel), att),
-											 target->slot->tts_values[att]);
+		const CdcColumnDef *column = &work->def->columns[work->key[i]];
+		int			att = attribute_of_part(target, work->key[i]) - 1;
+		char	   *literal = target->slot->tts_isnull[att] ? NULL
+			: source_literal(verify, column, TupleDescAttr(RelationGetDescr(target->rel), att), target->slot->tts_values[att]);
 
 		if (literal == NULL)
 			return pstrdup("FALSE");

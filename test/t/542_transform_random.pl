@@ -70,6 +70,7 @@ sub is_mirrored
 			diag('only here: ' . join(', ', (grep { !$there{$_} } sort keys %here)[ 0 .. 9 ]), "\nonly there: " . join(', ', (grep { !$here{$_} } sort keys %there)[ 0 .. 9 ]), "\n", $pipeline->describe);
 		};
 	}
+	$pipeline->is_verified("$when: cdc_verify() says so too");
 	return;
 }
 
