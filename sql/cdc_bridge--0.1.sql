@@ -535,6 +535,12 @@ AS 'MODULE_PATHNAME', 'cdc_start_pipeline';
 COMMENT ON FUNCTION @extschema@.cdc_start_pipeline(text, text, text[], text, text, jsonb, boolean) IS 'start a pipeline; make it first when a definition is given';
 REVOKE ALL ON FUNCTION @extschema@.cdc_start_pipeline(text, text, text[], text, text, jsonb, boolean) FROM PUBLIC;
 
+CREATE FUNCTION @extschema@.cdc_export_pipeline(pipeline text)
+RETURNS text
+LANGUAGE C STABLE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'cdc_export_pipeline';
+COMMENT ON FUNCTION @extschema@.cdc_export_pipeline(text) IS 'the SQL script that makes a pipeline like this one elsewhere, with its server and user mapping, without secrets';
+
 CREATE FUNCTION @extschema@.cdc_stop_pipeline(pipeline text)
 RETURNS void
 LANGUAGE C VOLATILE PARALLEL UNSAFE
