@@ -92,12 +92,14 @@ apply_create(const CatalogPipeline *pipeline, CatalogPositionLog *log,
 	apply->letters_counted = -1;
 	apply->stop_pipeline = strcmp(word_option(pipeline, "on_error"), "stop") == 0;
 	transform_options_read(pipeline, &apply->types);
+	catalog_change_rules_read(pipeline, &apply->rules);
 	apply->streamed = catalog_position_log_current(log)->position;
 	apply->flushed_at = GetCurrentTimestamp();
 	apply->maxgtids = GTIDS_FIRST;
 	apply->gtids = palloc(sizeof(CdcGtid) * apply->maxgtids);
 
 	apply->code_cxt = AllocSetContextCreate(cxt, "cdc apply stored code", ALLOCSET_SMALL_SIZES);
+	apply->shape_cxt = AllocSetContextCreate(cxt, "cdc apply shape", ALLOCSET_SMALL_SIZES);
 	apply->cascade_cxt = AllocSetContextCreate(cxt, "cdc apply cascades", ALLOCSET_SMALL_SIZES);
 	apply->make_cascades = strcmp(word_option(pipeline, "cascades"), "synthesise") == 0;
 	apply_tables_init(apply);
@@ -161,6 +163,22 @@ apply_begin(Apply *apply)
 	apply->opened_at = GetCurrentTimestamp();
 }
 
+/* What events have told of tables that a statement had left open. */
+static void
+write_learned(Apply *apply)
+{
+	ListCell   *lc;
+
+	foreach(lc, apply->open_tables)
+	{
+		ApplyTable *table = lfirst(lc);
+
+		if (table->def_learned)
+			catalog_table_set_definition(apply->pipeline_id, table->table_id, schema_def_to_jsonb(table->def));
+		table->def_learned = false;
+	}
+}
+
 void
 apply_commit(Apply *apply)
 {
@@ -181,6 +199,7 @@ apply_commit(Apply *apply)
 		table->batch = NULL;
 	}
 	PushActiveSnapshot(GetTransactionSnapshot());
+	write_learned(apply);
 	catalog_position_log_append(apply->log, &apply->streamed, apply->gtids, apply->ngtids);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
@@ -230,6 +249,14 @@ undo(Apply *apply)
 	apply->ngtids = 0;
 	apply->moved = false;
 	apply->letters_open = 0;
+}
+
+void
+apply_abandon(Apply *apply)
+{
+	AbortOutOfAnyTransaction();
+	MemoryContextSwitchTo(apply->change_cxt);
+	forget_open(apply);
 }
 
 /* Second half of a rewind, in the transaction that also records why. */
@@ -574,6 +601,14 @@ try_change(Apply *apply, ApplyTable *table, const CdcChange *change)
 {
 	volatile ApplyResult result = APPLY_OK;
 
+	if (!apply_table_matches(table, change->table))
+	{
+		bool		applies;
+
+		result = apply_schema_event(apply, table, change->table, &applies);
+		if (result == APPLY_REWIND || !applies)
+			return result;
+	}
 	apply->current = table;
 	PG_TRY();
 	{
@@ -621,6 +656,8 @@ change_own(Apply *apply, const CdcChange *change)
 		return APPLY_OK;
 	if (try_change(apply, table, change) == APPLY_REWIND)
 		return APPLY_REWIND;
+	if (!apply_table_matches(table, change->table))
+		return APPLY_OK;		/* it has another shape, and does not count any more */
 
 	table->touched = apply->txn_no;
 	apply->txn_changes++;
@@ -716,6 +753,7 @@ apply_txn_begin(Apply *apply, const CdcPosition *start, const CdcGtid *gtid, int
 	apply->txn_changes = 0;
 	apply->progress.since = GetCurrentTimestamp();
 	apply_count_anew(apply);
+	apply_schema_txn_begin(apply);
 }
 
 static void
@@ -876,7 +914,10 @@ on_statement(Apply *apply, const CdcEvent *event)
 		apply->pending.transactions++;
 		if (event->source_time_us != 0)
 			apply->pending.source_time_us = event->source_time_us;
+		if (apply->commit_due)
+			apply_commit(apply);
 	}
+	apply->commit_due = false;
 	return result;
 }
 
@@ -1025,6 +1066,15 @@ apply_progress(const Apply *apply, ApplyProgress *progress)
 		return;
 	*progress = apply->progress;
 	progress->start = apply->txn_start;
+}
+
+bool
+apply_take_join_wish(Apply *apply)
+{
+	bool		wanted = apply->join_wanted;
+
+	apply->join_wanted = false;
+	return wanted;
 }
 
 const ApplyStats *

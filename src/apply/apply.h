@@ -128,6 +128,9 @@ extern void apply_refuse_cascades(Apply *apply);
  */
 extern bool apply_awaits_copy(Apply *apply);
 
+/* Since the last call: is a table to be copied anew because its shape changed? */
+extern bool apply_take_join_wish(Apply *apply);
+
 /* Inside a source transaction: nothing is flushed until it ends. */
 extern bool apply_in_transaction(const Apply *apply);
 

@@ -65,8 +65,8 @@ throw_left_out(const ApplyTable *table, const CdcChange *change, const char *why
 			 errhint(APPLY_HINT_GENERATED)));
 }
 
-static void
-open_session(Apply *apply)
+void
+apply_open_session(Apply *apply)
 {
 	MemoryContext old;
 
@@ -161,7 +161,7 @@ ask(Apply *apply, const ApplyTable *table, const CdcChange *change, MysqlRow *an
 	AskResult	result;
 	bool		told = false;
 
-	open_session(apply);
+	apply_open_session(apply);
 	await_shown(apply);
 	query = make_query(apply, table, change);
 	/* the server gives up after a second, so that we can be stopped */

@@ -357,6 +357,7 @@ apply_prepared_commit(Apply *apply, const CdcEvent *event, const CatalogPrepared
 
 	apply_begin(apply);
 	apply_txn_begin(apply, &start, &event->gtid, event->source_time_us);
+	apply_begin(apply);			/* a change of shape may have been committed */
 	apply->txn_is_xa = true;
 	replay_begin(apply, &replay);
 	result = replay_pieces(apply, &replay, kept.prepared_id, kept.pieces);

@@ -19,8 +19,10 @@
 #include "utils/hsearch.h"
 
 #include "apply/apply.h"
+#include "catalog/catalog_history.h"
 #include "heap/heap_row.h"
 #include "mysql/mysql_server.h"
+#include "schema/evolve.h"
 
 struct DdlStatement;
 typedef struct ApplyBatch ApplyBatch;
@@ -40,6 +42,9 @@ typedef struct ApplyTable
 	CatalogTableState state;
 	Oid			target;
 	CdcTableDef *def;			/* declared; NULL when the table stopped before it had one */
+	MemoryContext def_cxt;		/* it lives there */
+	bool		def_learned;	/* an event told what a statement had left open: to be written with the next commit */
+	bool		begins_anew;	/* its copy is to begin anew, and nothing counts until it has */
 	CdcPosition stop_position;	/* STOPPED: unknown means "nothing more at all" */
 	CdcPosition join_position;	/* changes of transactions that start before it are not applied; unknown: all are */
 	bool		join_is_past;	/* the durable position is at or behind it, so these cannot come any more */
@@ -94,6 +99,7 @@ struct Apply
 	bool		keep_dead_letters;	/* a change that cannot be applied is kept; else it stops its table */
 	bool		stop_pipeline;	/* what would stop a table ends the worker instead */
 	SchemaTypeOptions types;
+	CatalogChangeRules rules;
 
 	/* tables */
 	List	   *tables;			/* of ApplyTable */
@@ -126,6 +132,11 @@ struct Apply
 	MysqlServerInfo *server;
 	CdcPosition shown;			/* its tables show what is before */
 
+	/* an event that did not fit, in the middle of a source transaction: apply_schema_event.c */
+	MemoryContext shape_cxt;
+	CdcTableDef *shape;			/* as the event described it; NULL: none */
+	CdcPosition shape_at;		/* where its transaction starts */
+
 	/* the source transaction that is coming in */
 	bool		in_txn;
 	bool		passing_over;
@@ -134,6 +145,8 @@ struct Apply
 	ApplyHold  *hold;
 	bool		writing;		/* batches are being written */
 	bool		in_statement;	/* no transaction, but a statement by itself */
+	bool		commit_due;		/* what a statement did is to be committed with its position at once */
+	bool		join_wanted;	/* tables are to be copied anew: for the caller to have them begin */
 	CdcPosition failed_at;		/* source transaction that the pipeline stops before; unknown: none */
 	uint64		txn_no;
 	CdcPosition txn_start;
@@ -233,6 +246,51 @@ extern ApplyResult apply_change(Apply *apply, const CdcChange *change);
 /* Undo everything and let it come again. */
 extern ApplyResult apply_rewind(Apply *apply);
 
+/* Undo what is open, nothing of which came from the stream since the last commit. */
+extern void apply_abandon(Apply *apply);
+
+/* ---- apply_schema.c ---- */
+
+/* A change of a source table's shape. */
+typedef struct ApplySchemaChange
+{
+	ApplyTable *table;
+	CdcPosition at;				/* of the statement, or of the transaction that shows it */
+	CdcGtid		gtid;
+	int64		source_time_us;
+	const char *statement;		/* in the database's encoding; NULL: none, or not to be kept */
+	CdcTableDef *after;
+	const int  *origin;			/* as SchemaEvolve has it, and the next three */
+	bool		is_strict;
+	bool		is_told;
+	bool		defaults_known;
+	uint32		kinds;			/* CATALOG_CHANGE_BIT of what the steps do not show */
+	const char *copy;			/* why the rows have to be copied anew, whatever the steps say; NULL: they have not */
+	const char *told_wait;		/* for whom it waits, as it was told last */
+	SchemaEvolve evolve;
+} ApplySchemaChange;
+
+/* ALTER TABLE, CREATE INDEX, DROP INDEX: *followed are the tables (List of ApplyTable) that need no stop for it. */
+extern ApplyResult apply_schema_statement(Apply *apply, const CdcEvent *event, const struct DdlStatement *statement,
+										  const CdcPosition *at, List **followed);
+
+/* ---- apply_schema_event.c ---- */
+
+/*
+ * A change of a table has come whose event describes another shape than the one that is known, or a new description of it.
+ * *applies: the change can be applied now.
+ */
+extern ApplyResult apply_schema_event(Apply *apply, ApplyTable *table, CdcTableDef *event, bool *applies);
+
+/* A source transaction begins, that did not fit when it came before. */
+extern void apply_schema_txn_begin(Apply *apply);
+
+/* Does the pipeline follow changes of that table's shape there? */
+extern bool apply_schema_is_followed(const Apply *apply, const ApplyTable *table, const CdcPosition *at);
+extern ApplyResult apply_schema_carry_out(Apply *apply, ApplySchemaChange *change);
+extern void apply_schema_copy_anew(Apply *apply, ApplySchemaChange *change, const char *why);
+extern char *apply_schema_text(const CdcStatement *text);
+
 /* ---- apply_cascade.c ---- */
 
 extern void apply_cascades_load(Apply *apply);
@@ -320,6 +378,9 @@ extern List *apply_table_find_named(Apply *apply, const char *schema, const char
 /* Do changes at that position (of the transaction's start) no longer count for the table? */
 extern bool apply_table_is_stopped(const ApplyTable *table, const CdcPosition *position);
 
+/* Put another definition in the place of the table's. */
+extern void apply_table_set_def(Apply *apply, ApplyTable *table, const CdcTableDef *def);
+
 /* Does that position lie before the one where the table joined? */
 extern bool apply_table_joined_after(const ApplyTable *table, const CdcPosition *position);
 
@@ -328,6 +389,12 @@ extern bool apply_table_joins_later(const ApplyTable *table, const CdcPosition *
 
 /* Map the columns of an event's table description; throws when it differs from the declared one. */
 extern void apply_table_match(ApplyTable *table, CdcTableDef *event);
+
+/* Was it mapped already? Cheap. */
+extern bool apply_table_matches(const ApplyTable *table, const CdcTableDef *event);
+
+/* Map them if they are the same; else false and why, and whether the event tells too little to say so. */
+extern bool apply_table_try_match(ApplyTable *table, CdcTableDef *event, char **why, bool *lacks_metadata);
 
 /*
  * A table without a key that is being copied: look up, under its lock and once in each PostgreSQL transaction, from
@@ -385,6 +452,9 @@ extern void apply_image_throw_absent(const ApplyTable *table, int column);
 
 /* Does MariaDB compute a column of the row after the change that its log leaves out, and the target does not? */
 extern bool apply_generated_is_left_out(const ApplyTable *table, const CdcChange *change, int column);
+
+/* Have a connection for questions to the source: apply->session. */
+extern void apply_open_session(Apply *apply);
 
 /* Read such columns from the source into target->slot. */
 extern void apply_generated_read(Apply *apply, ApplyTable *table, const CdcChange *change);

@@ -442,7 +442,7 @@ apply_statement_passed_over(Apply *apply, const CdcEvent *event)
  * after that: rows that were filled by it before cannot be trusted then.
  */
 static ApplyResult
-on_changed_default(Apply *apply, const DdlStatement *statement, const CdcPosition *at, const char *position)
+on_changed_default(Apply *apply, const DdlStatement *statement, List *followed, const CdcPosition *at, const char *position)
 {
 	List	   *stops = NIL;
 	ListCell   *lc;
@@ -451,7 +451,7 @@ on_changed_default(Apply *apply, const DdlStatement *statement, const CdcPositio
 	{
 		ApplyTable *table = lfirst(lc);
 
-		if (table->def == NULL || (table->def->known & CDC_KNOWS_DEFAULTS) == 0 ||
+		if (table->def == NULL || (table->def->known & CDC_KNOWS_DEFAULTS) == 0 || list_member_ptr(followed, table) ||
 			apply_table_is_stopped(table, at) || apply_table_joins_later(table, at))
 			continue;
 		if (apply->open)
@@ -526,24 +526,26 @@ tell_new_tables(Apply *apply, const DdlStatement *statement, const char *positio
 }
 
 /*
- * Does the pipeline follow what the statement does to a table of ours that it
- * names, instead of stopping the table? Each kind of statement goes to code of
- * its own from here; what has none stops the table.
+ * Have the pipeline follow what a statement does to our tables that it names.
+ * Each kind of statement goes to code of its own from here; *followed are the
+ * tables that need no stop for it. What has no code stops the table.
  */
-static bool
-follows(const DdlStatement *statement)
+static ApplyResult
+follow(Apply *apply, const CdcEvent *event, const DdlStatement *statement, const CdcPosition *at, List **followed)
 {
+	*followed = NIL;
 	switch (statement->kind)
 	{
-		case DDL_ALTER_TABLE:	/* columns, key, defaults, comments; partitions */
+		case DDL_ALTER_TABLE:	/* columns, key, defaults, comments */
 		case DDL_INDEX:
+			return apply_schema_statement(apply, event, statement, at, followed);
 		case DDL_CREATE_TABLE:
 		case DDL_DROP_TABLE:
 		case DDL_RENAME_TABLE:
 		case DDL_TRUNCATE_TABLE:
 		case DDL_DROP_SCHEMA:
 		default:
-			return false;
+			return APPLY_OK;
 	}
 }
 
@@ -558,6 +560,7 @@ apply_statement(Apply *apply, const CdcEvent *event)
 	List	   *behind = NIL;
 	List	   *named = NIL;
 	List	   *stops = NIL;
+	List	   *followed;
 	ListCell   *lc;
 	bool		is_any = false;
 	char		position[CDC_POSITION_TEXT_MAX];
@@ -583,8 +586,10 @@ apply_statement(Apply *apply, const CdcEvent *event)
 	tell_new_tables(apply, &statement, position);
 	if (statement.kind == DDL_HARMLESS)
 		apply_forget_code(apply);
+	if (follow(apply, event, &statement, at, &followed) == APPLY_REWIND)
+		return APPLY_REWIND;
 	if (is_of_no_consequence(&statement))
-		return statement.changes_default ? on_changed_default(apply, &statement, at, position) : APPLY_OK;
+		return statement.changes_default ? on_changed_default(apply, &statement, followed, at, position) : APPLY_OK;
 
 	if (statement.kind == DDL_XA_COMMIT || statement.kind == DDL_XA_ROLLBACK)
 		return finish_prepared(apply, event, &statement, position);
@@ -618,12 +623,13 @@ apply_statement(Apply *apply, const CdcEvent *event)
 
 		if (!apply_table_is_stopped(table, at) && !apply_table_joins_later(table, at) &&
 			!leaves_cascades(&statement, table) && !makes_what_we_know(apply, &statement, table) &&
-			!follows(&statement))
+			!list_member_ptr(followed, table))
 			stops = lappend(stops, make_stop(table, &statement, position,
 											is_any ? STOP_ANY : list_member_ptr(children, table) ? STOP_CHILD
 											: list_member_ptr(named, table) ? STOP_NAMED : STOP_BEHIND));
 	}
 	if (stops != NIL)
 		return apply_stop(apply, stops, at);
-	return statement.changes_default && !statement.changes_shape ? on_changed_default(apply, &statement, at, position) : APPLY_OK;
+	return statement.changes_default && !statement.changes_shape
+		? on_changed_default(apply, &statement, followed, at, position) : APPLY_OK;
 }

@@ -81,6 +81,33 @@ has_upper(const char *text)
 	return false;
 }
 
+static void
+take_definition(ApplyTable *table, Datum definition)
+{
+	MemoryContext before = table->def_cxt;
+	MemoryContext old;
+
+	table->def_cxt = AllocSetContextCreate(table->cxt, "cdc apply definition", ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(table->def_cxt);
+	table->def = schema_def_from_jsonb(definition);
+	MemoryContextSwitchTo(old);
+	table->match_stamp = 0;
+	table->def_learned = false;
+	table->lasting = !schema_has_transactions(table->def);
+	if (before != NULL)
+		MemoryContextDelete(before);
+}
+
+void
+apply_table_set_def(Apply *apply, ApplyTable *table, const CdcTableDef *def)
+{
+	Assert(table->row == NULL);
+	/* as it will be read after a restart */
+	take_definition(table, schema_def_to_jsonb(def));
+	apply->last_def = NULL;
+	apply->last_table = NULL;
+}
+
 /* Take over what the catalog says of one table. */
 static void
 take_table(Apply *apply, const CatalogTable *from)
@@ -116,13 +143,7 @@ take_table(Apply *apply, const CatalogTable *from)
 	}
 
 	if ((table->def == NULL || table->generation != from->generation) && from->definition != (Datum) 0)
-	{
-		old = MemoryContextSwitchTo(table->cxt);
-		table->def = schema_def_from_jsonb(from->definition);
-		MemoryContextSwitchTo(old);
-		table->match_stamp = 0;
-		table->lasting = !schema_has_transactions(table->def);
-	}
+		take_definition(table, from->definition);
 
 	/* a stop that was found earlier in the stream than the recorded one stays, see record_stops */
 	if (!(table->state == CATALOG_TABLE_STOPPED && from->state == CATALOG_TABLE_STOPPED &&
@@ -143,6 +164,7 @@ take_table(Apply *apply, const CatalogTable *from)
 	table->target = from->target;
 	table->join_position = from->join_position;
 	table->join_is_past = cdc_position_is_known(durable) && !apply_table_joined_after(table, durable);
+	table->begins_anew = from->state == CATALOG_TABLE_SNAPSHOT && from->resync_wanted && !from->chunks_allowed;
 	table->seen = true;
 
 	if (has_upper(table->schema) || has_upper(table->name))
@@ -239,6 +261,8 @@ apply_table_joined_after(const ApplyTable *table, const CdcPosition *position)
 bool
 apply_table_joins_later(const ApplyTable *table, const CdcPosition *position)
 {
+	if (table->begins_anew)
+		return true;
 	/* one without a key joins at the mark of its copy, which is not known yet: all of this will be in it */
 	if (table->def != NULL && table->def->nkey == 0 && apply_table_is_copying(table) &&
 		!cdc_position_is_known(&table->join_position))
@@ -264,16 +288,22 @@ apply_want_table(void *arg, const char *schema, const char *name)
 	return table != NULL && !apply_table_is_stopped(table, at) && !apply_table_joins_later(table, at);
 }
 
-void
-apply_table_match(ApplyTable *table, CdcTableDef *event)
+bool
+apply_table_matches(const ApplyTable *table, const CdcTableDef *event)
+{
+	return table->match_stamp != 0 && (uintptr_t) event->user == table->match_stamp;
+}
+
+bool
+apply_table_try_match(ApplyTable *table, CdcTableDef *event, char **why, bool *lacks_metadata)
 {
 	static uintptr_t last_stamp = 0;
 	MemoryContext old;
-	char	   *why = NULL;
-	bool		lacks_metadata = false;
 
-	if (table->match_stamp != 0 && (uintptr_t) event->user == table->match_stamp)
-		return;
+	*why = NULL;
+	*lacks_metadata = false;
+	if (apply_table_matches(table, event))
+		return true;
 
 	if (table->def == NULL)
 		ereport(ERROR,
@@ -284,30 +314,43 @@ apply_table_match(ApplyTable *table, CdcTableDef *event)
 
 	table->match_stamp = 0;
 	MemoryContextReset(table->match_cxt);
+	table->def_learned |= schema_learn_collations(table->def, event);
 	old = MemoryContextSwitchTo(table->match_cxt);
-	table->match = schema_match_event(table->def, event, &why, &lacks_metadata);
+	table->match = schema_match_event(table->def, event, why, lacks_metadata);
 	MemoryContextSwitchTo(old);
 
-	if (why != NULL)
-		why[0] = pg_toupper((unsigned char) why[0]);
-	if (table->match == NULL && lacks_metadata)
-		ereport(ERROR,
-				(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
-				 errmsg("row event of source table \"%s.%s\" lacks metadata", table->schema, table->name),
-				 errdetail("%s.", why ? why : "Names of columns are missing"),
-				 errhint("Run SET GLOBAL binlog_row_metadata = FULL on the source. " APPLY_HINT_ANEW)));
+	if (*why != NULL)
+		(*why)[0] = pg_toupper((unsigned char) (*why)[0]);
 	if (table->match == NULL)
-		ereport(ERROR,
-				(errcode(CDC_ERRCODE_TABLE_CHANGED),
-				 errmsg("source table \"%s.%s\" changed its shape", table->schema, table->name),
-				 errdetail("%s.", why ? why : "Its definition differs"),
-				 errhint(APPLY_HINT_ANEW)));
+		return false;
 
 	table->row_end = schema_event_row_end(table->def, event);
 
 	/* the next description of the table has "user" unset, wherever it lies in memory */
 	table->match_stamp = ++last_stamp;
 	event->user = (void *) table->match_stamp;
+	return true;
+}
+
+void
+apply_table_match(ApplyTable *table, CdcTableDef *event)
+{
+	char	   *why;
+	bool		lacks_metadata;
+
+	if (apply_table_try_match(table, event, &why, &lacks_metadata))
+		return;
+	if (lacks_metadata)
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
+				 errmsg("row event of source table \"%s.%s\" lacks metadata", table->schema, table->name),
+				 errdetail("%s.", why ? why : "Names of columns are missing"),
+				 errhint("Run SET GLOBAL binlog_row_metadata = FULL on the source. " APPLY_HINT_ANEW)));
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_TABLE_CHANGED),
+			 errmsg("source table \"%s.%s\" changed its shape", table->schema, table->name),
+			 errdetail("%s.", why ? why : "Its definition differs"),
+			 errhint(APPLY_HINT_ANEW)));
 }
 
 void

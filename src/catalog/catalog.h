@@ -191,7 +191,7 @@ typedef struct CatalogTable
 	int32		generation;		/* grows with each new snapshot of the table */
 	Oid			target;			/* InvalidOid when the table stopped before it had one */
 	Datum		definition;		/* jsonb of the declared definition; 0 when there is none */
-	CdcPosition high_mark;		/* CATCHUP: unknown before */
+	CdcPosition high_mark;		/* CATCHUP; before that unknown, or where the stream has to come to before the copy begins anew */
 	CdcPosition stop_position;	/* STOPPED: changes of transactions that start at or after it are not applied; unknown: none are */
 	int64		row_estimate;
 	int64		rows_copied;	/* set when the snapshot is complete; before that the ledger knows */
@@ -227,6 +227,9 @@ extern void catalog_table_insert_state(const CatalogTable *table, const UtilErro
 extern bool catalog_table_set_catchup(int32 pipeline_id, int32 table_id, int32 generation,
 									  const CdcPosition *high_mark);
 
+/* SNAPSHOT: where the stream has to come to before the copy begins anew, see snapshot_fit.c. */
+extern void catalog_table_set_high_mark(int32 pipeline_id, int32 table_id, const CdcPosition *high_mark);
+
 /* CATCHUP -> STREAMING, removing its snapshot_deleted and ledger rows; false when not in CATCHUP. */
 extern bool catalog_table_set_streaming(int32 pipeline_id, int32 table_id);
 
@@ -249,6 +252,13 @@ extern void catalog_table_forget(int32 pipeline_id, int32 table_id);
 
 /* Ask for a new copy; false when the table has no state yet (it begins anew anyway). Call catalog_pipeline_ask_tables before. */
 extern bool catalog_table_ask_resync(int32 pipeline_id, int32 table_id);
+
+/*
+ * What was copied of a table, or streamed into it, does not count any more: it is in SNAPSHOT, no chunk of it may be read, and
+ * none of its changes is applied, until a new copy begins. Nothing for a stopped one. The caller holds the table's lock
+ * and has called catalog_pipeline_ask_tables.
+ */
+extern void catalog_table_copy_anew(int32 pipeline_id, int32 table_id);
 
 /*
  * A new copy begins (state SNAPSHOT, error NULL), or could not (STOPPED, with the reason): state,

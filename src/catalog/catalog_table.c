@@ -438,6 +438,18 @@ delete_snapshot_rows(int32 pipeline_id, int32 table_id)
 	catalog_delete_rows(CATALOG_REL_SNAPSHOT_CHUNK, 2, keys);
 }
 
+void
+catalog_table_set_high_mark(int32 pipeline_id, int32 table_id, const CdcPosition *high_mark)
+{
+	StateUpdate update;
+	bool		is_due;
+
+	state_update_begin(&update, pipeline_id, table_id);
+	is_due = state_update_is_in(&update, CATALOG_TABLE_SNAPSHOT);
+	state_update_set_position(&update, Anum_table_state_high_file, high_mark);
+	state_update_end(&update, is_due);
+}
+
 bool
 catalog_table_set_streaming(int32 pipeline_id, int32 table_id)
 {
@@ -546,6 +558,35 @@ catalog_table_ask_resync(int32 pipeline_id, int32 table_id)
 	state_update_set(&update, Anum_table_state_resync_wanted, BoolGetDatum(true));
 	state_update_end(&update, found);
 	return found;
+}
+
+void
+catalog_table_copy_anew(int32 pipeline_id, int32 table_id)
+{
+	CdcPosition unknown = {0};
+	StateUpdate update;
+	bool		found;
+
+	state_update_begin(&update, pipeline_id, table_id);
+	found = HeapTupleIsValid(update.tuple) && !state_update_is_in(&update, CATALOG_TABLE_STOPPED);
+	if (found)
+	{
+		int32		generation = catalog_get_int32(update.tuple, RelationGetDescr(update.scan.rel), Anum_table_state_generation);
+
+		state_update_set(&update, Anum_table_state_state, CStringGetTextDatum(state_names[CATALOG_TABLE_SNAPSHOT]));
+		state_update_set(&update, Anum_table_state_generation, Int32GetDatum(generation + 1));
+		state_update_set(&update, Anum_table_state_chunks_allowed, BoolGetDatum(false));
+		state_update_set(&update, Anum_table_state_resync_wanted, BoolGetDatum(true));
+		state_update_set_position(&update, Anum_table_state_high_file, &unknown);
+		for (int i = Anum_table_state_mark_file; i <= Anum_table_state_mark_gtids; i++)
+			update.nulls[i - 1] = update.replaces[i - 1] = true;
+		state_update_set_error(&update, NULL);
+	}
+	state_update_end(&update, found);
+	if (!found)
+		return;
+	delete_snapshot_rows(pipeline_id, table_id);
+	note_complete(pipeline_id, table_id, false);
 }
 
 void

@@ -83,6 +83,7 @@ typedef struct CdcColumnDef
 	const char *default_text;	/* declared default as the server prints it; NULL when there is none */
 	bool		default_is_expr;	/* default_text is an expression, not a literal */
 	const char *comment;		/* declared comment or NULL */
+	bool		left_out;		/* the target has no such column, and is to have none */
 
 	/* How the binary log writes it; 0 in a declared definition. */
 	uint8_t		wire_type;		/* MYSQL_TYPE_*, ENUM and SET already told from STRING */

@@ -56,6 +56,7 @@ typedef struct Ingest
 	TimestampTz pruned_at;		/* dead letters were last looked at for their age; 0: there is more to remove */
 	bool		put_off;		/* some want to, but are locked at the source */
 	TimestampTz put_off_at;		/* when they were last tried */
+	CdcPosition join_at;		/* known: some want to when the stream has come there */
 	uint64		stops_seen;		/* of apply_stop_count, when tables were last counted */
 	bool		healthy;		/* failures were forgotten */
 	CdcPosition started_at;		/* durable position that the worker began with */
@@ -304,7 +305,8 @@ join(Ingest *ingest, bool again)
 	ingest->join_due = false;
 	/* tables that left must be forgotten before others come that may be called like them */
 	apply_reload_tables(ingest->apply);
-	taken = snapshot_join(ingest->worker->pipeline_id, ingest->worker->endpoint, durable, again, &ingest->put_off);
+	taken = snapshot_join(ingest->worker->pipeline_id, ingest->worker->endpoint, durable, again, &ingest->put_off,
+						  &ingest->join_at);
 	if (taken)
 	{
 		ingest->put_off_at = GetCurrentTimestamp();
@@ -339,6 +341,16 @@ prune_letters(Ingest *ingest, TimestampTz now)
 		return APPLY_REWIND;
 	ingest->pruned_at = apply_letters_prune(ingest->apply) ? 0 : now;
 	return APPLY_OK;
+}
+
+/* Has the stream come to where tables that are put off want to join? */
+static bool
+is_join_place(const Ingest *ingest)
+{
+	int			order;
+
+	return cdc_position_is_known(&ingest->join_at) &&
+		(!cdc_position_compare(&apply_durable(ingest->apply)->position, &ingest->join_at, &order) || order >= 0);
 }
 
 /* Somebody wants us to hold still: nothing is open, and all that came is durable. Then read the tables anew. */
@@ -425,12 +437,16 @@ follow(Ingest *ingest)
 			check_tables_left(ingest);
 			ingest->said_state = false;
 		}
+		if (apply_take_join_wish(ingest->apply))
+			ingest->join_due = true;
 		if (!IsTransactionState())	/* else a source transaction is half way through */
 		{
 			bool		again = ingest->put_off &&
 				TimestampDifferenceExceeds(ingest->put_off_at, now, SNAPSHOT_RETRY_SECONDS * 1000);
 
-			if (ingest->join_due || ingest->worker->slot->join_wanted || again)
+			if (is_join_place(ingest))
+				join(ingest, true);
+			else if (ingest->join_due || ingest->worker->slot->join_wanted || again)
 				join(ingest, again);
 			if ((ingest->letters_due || ingest->worker->slot->letters_wanted) && work_on_letters(ingest) == APPLY_REWIND)
 				return;

@@ -139,6 +139,18 @@ release(void *arg)
 }
 
 static void
+ask_join(void *arg)
+{
+	ShmemPipeline *slot = ((SnapshotWork *) arg)->worker->slot;
+
+	LWLockAcquire(shmem->lock, LW_EXCLUSIVE);
+	slot->join_wanted = true;
+	if (slot->workers[SHMEM_INGEST].latch != NULL)
+		SetLatch(slot->workers[SHMEM_INGEST].latch);
+	LWLockRelease(shmem->lock);
+}
+
+static void
 fail(void *arg)
 {
 	((SnapshotWork *) arg)->worker->fails_pipeline = true;
@@ -166,7 +178,7 @@ snapshot_run(Worker *worker)
 {
 	SnapshotWork snapshot = {.worker = worker,.rate = option_int(worker, "max_rows_per_second")};
 	SnapshotHooks hooks = {.arg = &snapshot,.publish = publish_table,.throttle = throttle,.fail = fail,
-	.hold = hold,.still_held = still_held,.release = release};
+	.hold = hold,.still_held = still_held,.release = release,.join = ask_join};
 	uint64		max_rows = option_int(worker, "snapshot_chunk_rows");
 	CatalogPosition *position = worker_position(worker);
 	SnapshotCopy *copy;

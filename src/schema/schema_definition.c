@@ -119,6 +119,7 @@ add_column(StringInfo json, const CdcColumnDef *column)
 	add_string(json, "default", column->default_text);
 	add_flag(json, "default_is_expr", column->default_is_expr);
 	add_string(json, "comment", column->comment);
+	add_flag(json, "left_out", column->left_out);
 	appendStringInfoChar(json, '}');
 }
 
@@ -374,6 +375,7 @@ get_column(JsonbContainer *object, CdcColumnDef *column)
 	column->default_text = get_string(object, "default");
 	column->default_is_expr = get_flag(object, "default_is_expr");
 	column->comment = get_string(object, "comment");
+	column->left_out = get_flag(object, "left_out");
 	if (column->name == NULL)
 		throw_stored("name");
 }

@@ -142,6 +142,13 @@ same_charset(const CdcColumnDef *a, const CdcColumnDef *b)
 	return strcmp(name_a, name_b) == 0;
 }
 
+static bool
+is_old_temporal(const CdcColumnDef *event)
+{
+	return event->wire_type == WIRE_TIMESTAMP_OLD || event->wire_type == WIRE_TIME_OLD ||
+	       event->wire_type == WIRE_DATETIME_OLD;
+}
+
 /* Length, digits and fraction: where the log tells them. Returns a reason or NULL. */
 static char *
 compare_size(const CdcColumnDef *declared, const CdcColumnDef *event, const char *name)
@@ -175,8 +182,7 @@ compare_size(const CdcColumnDef *declared, const CdcColumnDef *event, const char
 		case CDC_TYPE_TIME:
 		case CDC_TYPE_DATETIME:
 		case CDC_TYPE_TIMESTAMP:
-			if (event->wire_type == WIRE_TIMESTAMP_OLD || event->wire_type == WIRE_TIME_OLD ||
-			    event->wire_type == WIRE_DATETIME_OLD)
+			if (is_old_temporal(event))
 				return declared->scale == 0
 				           ? NULL
 				           : psprintf("column \"%s\" is stored in the temporal format of old "
@@ -363,6 +369,40 @@ schema_match_event(const CdcTableDef *def, CdcTableDef *event, char **why, bool 
 	if (*why == NULL)
 		*why = match_key(def, event, map);
 	return *why == NULL ? map : NULL;
+}
+
+bool
+schema_event_is_vague(const CdcTableDef *def, const CdcTableDef *event)
+{
+	for (uint32 i = 0; i < event->ncolumns; i++)
+	{
+		const CdcColumnDef *column = &event->columns[i];
+		int from = column->name != NULL ? find_column(def, column->name, i) : -1;
+
+		if (from >= 0 && def->columns[from].scale != 0 && is_old_temporal(column))
+			return true;
+	}
+	return false;
+}
+
+bool
+schema_learn_collations(CdcTableDef *def, const CdcTableDef *event)
+{
+	bool learned = false;
+
+	if ((event->known & CDC_KNOWS_NAMES) == 0 || (event->known & CDC_KNOWS_CHARSET) == 0)
+		return false;
+	for (uint32 i = 0; i < def->ncolumns; i++)
+	{
+		CdcColumnDef *column = &def->columns[i];
+		int from = column->collation == 0 && is_string(column->type) ? find_column(event, column->name, i) : -1;
+
+		if (from < 0 || !is_string(event->columns[from].type) || event->columns[from].collation == 0)
+			continue;
+		column->collation = event->columns[from].collation;
+		learned = true;
+	}
+	return learned;
 }
 
 int

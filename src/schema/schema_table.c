@@ -345,6 +345,8 @@ schema_table_open(const CdcTableDef *def, Relation rel, const SchemaPolicies *po
 		char *why;
 
 		table->columns[i].def = column;
+		if (att == NULL && column->left_out && column->key_part == 0)
+			continue;			/* the pipeline's options leave it out */
 		if (att == NULL)
 			appendStringInfo(&missing, "%s\"%s\"", missing.len > 0 ? ", " : "", name);
 		else if (att->attgenerated == '\0')

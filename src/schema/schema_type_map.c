@@ -140,7 +140,8 @@ schema_type_sql(const CdcColumnDef *column, const SchemaTypeOptions *options, ch
 		case CDC_TYPE_TEXT:
 		case CDC_TYPE_ENUM:
 		case CDC_TYPE_SET:
-			if (!binlog_charset_is_supported(column->collation))
+			/* 0: a statement told the column, and no event its character set yet */
+			if (column->collation != 0 && !binlog_charset_is_supported(column->collation))
 			{
 				const char *name = binlog_charset_name(column->collation);
 

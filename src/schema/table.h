@@ -92,7 +92,7 @@ typedef struct SchemaTable
 	int natts;    /* of the target's tuple descriptor */
 	int ncolumns; /* source columns, in def's order */
 	SchemaColumn *
-	    columns; /* attnum is 0 where the target has no such column: only for generated source columns that the target generates itself */
+	    columns; /* attnum is 0 where the target takes no value: generated source columns that the target generates itself, columns that are left out */
 	int nkey;
 	int *key; /* source column indexes in key order */
 } SchemaTable;
@@ -141,6 +141,15 @@ extern SchemaTable *schema_row_open(const CdcTableDef *def, TupleDesc desc, cons
  */
 extern int *schema_match_event(const CdcTableDef *def, CdcTableDef *event, char **why,
                                bool *lacks_metadata);
+
+/* Has an event a column in a format of old servers that does not tell all about its values, where the declared one needs it? */
+extern bool schema_event_is_vague(const CdcTableDef *def, const CdcTableDef *event);
+
+/*
+ * Take the character sets that a statement had left open (collation 0) from an event's columns of the same name; false
+ * when there was nothing to learn.
+ */
+extern bool schema_learn_collations(CdcTableDef *def, const CdcTableDef *event);
 
 /* Column of a matching event that tells where a row's version ends; -1 when the table is not system-versioned. */
 extern int schema_event_row_end(const CdcTableDef *def, const CdcTableDef *event);

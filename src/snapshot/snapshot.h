@@ -59,18 +59,19 @@ extern bool snapshot_copies_only(const CatalogPipeline *pipeline);
  * For the ingest worker, outside a transaction and between two source transactions, with everything durable:
  * take up what was asked for since the last time (tables that join, leave or are copied anew), and when again is set
  * also what was put off because it was locked at the source. True when there was something: table states are to be
- * read again. *put_off: some are locked, so look again in a while. The durable position must be known.
+ * read again. *put_off: some are locked, so look again in a while. *awaited, if known: so again when the stream has come
+ * there. The durable position must be known.
  */
 extern bool snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, const CatalogPosition *durable,
-						  bool again, bool *put_off);
+						  bool again, bool *put_off, CdcPosition *awaited);
 
 /*
  * For a snapshot worker, outside a transaction: tables that joined and of which no chunk may be read yet; and
  * allow it for those of which the source shows what lies before their join positions. False when there are none
- * of these.
+ * of these. *anew: a table changed meanwhile and is to join once more.
  */
 extern List *snapshot_join_waiting(int32 pipeline_id);
-extern bool snapshot_join_allow(int32 pipeline_id, List *waiting, MysqlSession *session, const MysqlServerInfo *info);
+extern bool snapshot_join_allow(int32 pipeline_id, List *waiting, MysqlSession *session, const MysqlServerInfo *info, bool *anew);
 
 /* How often a table is tried again that was locked at the source when it was to join or to be copied anew. */
 #define SNAPSHOT_RETRY_SECONDS 10
@@ -93,6 +94,7 @@ typedef struct SnapshotHooks
 	bool		(*hold) (void *arg, CdcPosition *at);
 	bool		(*still_held) (void *arg);	/* by the same process */
 	void		(*release) (void *arg);
+	void		(*join) (void *arg);	/* a table is to join once more: for the ingest worker */
 } SnapshotHooks;
 
 /*

@@ -48,6 +48,7 @@
 #include "heap/heap_sql.h"
 #include "mysql/mysql_text.h"
 #include "snapshot/snapshot_copy.h"
+#include "snapshot/snapshot_private.h"
 #include "transform/transform_rule.h"
 #include "util/util_arena.h"
 #include "util/util_error.h"
@@ -424,6 +425,56 @@ stop_pipeline(SnapshotCopy *copy, const CopyTable *table, const UtilErrorInfo *i
 			 info->context ? errcontext("%s", info->context) : 0));
 }
 
+/* Has the source's table another shape than the copy believes? Asked after an error, with another connection. */
+static bool
+looks_changed(SnapshotCopy *copy, const CopyTable *table)
+{
+	volatile bool result = false;
+
+	PG_TRY();
+	{
+		snapshot_close_session(copy);
+		snapshot_open_session(copy);
+		result = snapshot_has_changed(copy, table);
+	}
+	PG_CATCH();
+	{
+		/* the first error counts */
+		MemoryContextSwitchTo(copy->step_cxt);
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	return result;
+}
+
+/* Its source changed its shape: the copy begins anew by itself, if that is wanted. In a transaction of its own. */
+static bool
+begin_anew(SnapshotCopy *copy, const CopyTable *table)
+{
+	CatalogTable from = {.table_id = table->table_id,.generation = table->generation};
+	bool		done;
+
+	/* values that made no sense may be those of another type by now */
+	if (!copy->changed && !looks_changed(copy, table))
+		return false;
+	copy->changed = false;
+	heap_transaction_begin();
+	catalog_lock_table(copy->pipeline_id, table->table_id, ShareLock);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	done = snapshot_begin_anew(copy->pipeline_id, &from);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(copy->step_cxt);
+	if (!done)
+		return false;
+	ereport(LOG,
+			(errmsg("source table \"%s.%s\" of pipeline \"%s\" is copied anew because of a change of its shape",
+					table->source_schema, table->source_table, copy->pipeline_name),
+			 errdetail("It changed while it was copied.")));
+	copy->hooks.join(copy->hooks.arg);
+	return true;
+}
+
 /* Stop a table for an error that is its own, in a transaction of its own; the first worker to do so says it. */
 static void
 stop_table(SnapshotCopy *copy, const CopyTable *table, ErrorData *edata)
@@ -531,6 +582,8 @@ static bool
 allow_joined(SnapshotCopy *copy, bool *waiting)
 {
 	List	   *tables = snapshot_join_waiting(copy->pipeline_id);
+	bool		allowed;
+	bool		anew;
 
 	*waiting = tables != NIL;
 	if (tables == NIL)
@@ -543,7 +596,10 @@ allow_joined(SnapshotCopy *copy, bool *waiting)
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(copy->step_cxt);
 	snapshot_open_session(copy);
-	return snapshot_join_allow(copy->pipeline_id, tables, copy->session, copy->info);
+	allowed = snapshot_join_allow(copy->pipeline_id, tables, copy->session, copy->info, &anew);
+	if (anew)
+		copy->hooks.join(copy->hooks.arg);
+	return allowed;
 }
 
 /* What there is to do, one step of it. */
@@ -624,7 +680,8 @@ handle_error(SnapshotCopy *copy)
 		if (copy->at == NULL || !heap_error_is_tables_own(edata->sqlerrcode) ||
 			(copy->asking && edata->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE))
 			ReThrowError(edata);
-		stop_table(copy, copy->at, edata);
+		if (!begin_anew(copy, copy->at))
+			stop_table(copy, copy->at, edata);
 		give_up(copy);
 	}
 }

@@ -115,6 +115,7 @@ struct SnapshotCopy
 	CopyPage   *page;			/* to be written; NULL: none */
 
 	bool		asking;			/* the source is being asked */
+	bool		changed;		/* it said that the table has another shape now */
 	List	   *put_offs;		/* tables that could not be had, see snapshot_put_off.c */
 	bool		in_snapshot;	/* a transaction is open on the session (a table without a key) */
 	bool		rereading;		/* rows are read again, maybe of a table in CATCHUP */
@@ -198,6 +199,7 @@ extern void snapshot_page_free(CopyPage *page);
 extern void snapshot_explain_refusal(SnapshotCopy *copy, const CopyTable *table);
 
 /* All chunks were read: throws when the table is another one than in the beginning. */
+extern bool snapshot_has_changed(SnapshotCopy *copy, const CopyTable *table);
 extern void snapshot_check_unchanged(SnapshotCopy *copy, const CopyTable *table);
 
 #endif							/* CDC_SNAPSHOT_COPY_H */

@@ -48,6 +48,7 @@
 #include "heap/heap_row.h"
 #include "snapshot/snapshot_private.h"
 #include "transform/transform_rule.h"
+#include "util/util_lock.h"
 #include "util/util_pattern.h"
 #include "util/util_wait.h"
 
@@ -162,20 +163,60 @@ compare_put_off(const ListCell *a, const ListCell *b)
 	return at < bt ? -1 : at > bt ? 1 : 0;
 }
 
+/* Does a copy begin anew because the table's shape changed? Nothing of it counts meanwhile. */
+static bool
+begins_anew(const CatalogTable *table)
+{
+	return table->state == CATALOG_TABLE_SNAPSHOT && table->resync_wanted && !table->chunks_allowed;
+}
+
+static bool
+is_passed(const CatalogPosition *durable, const CdcPosition *position)
+{
+	int			order;
+
+	return cdc_position_compare(&durable->position, position, &order) ? order >= 0 : true;
+}
+
+/*
+ * Is it too early for a table that begins anew? The stream has to come to where the log ended when it was first looked at
+ * (its high mark, as long as it has no place in the stream), so that it does not meet changes of shape again that the
+ * definition has. That place into *awaited.
+ */
+static bool
+is_too_early(SnapshotPrepare *p, MysqlSession *session, CatalogTable *table, const CatalogPosition *durable,
+			 CdcPosition *log_end, CdcPosition *awaited)
+{
+	if (!begins_anew(table))
+		return false;
+	if (!cdc_position_is_known(&table->high_mark))
+	{
+		if (!cdc_position_is_known(log_end))
+			mysql_server_log_position(session, p->info, log_end);
+		table->high_mark = *log_end;
+		p->marked = lappend(p->marked, table);
+	}
+	if (is_passed(durable, &table->high_mark))
+		return false;
+	*awaited = table->high_mark;
+	return true;
+}
+
 /* All talk with the source: which tables, and how they look. */
 static void
-ask_source(SnapshotPrepare *p, const MysqlEndpoint *endpoint, const CatalogPosition *durable, List *known)
+ask_source(SnapshotPrepare *p, const MysqlEndpoint *endpoint, const CatalogPosition *durable, List *known, CdcPosition *awaited)
 {
 	MysqlSession *session = mysql_server_open(endpoint, durable->identity, &p->info);
 	List	   *in_turn = list_copy(known);
+	CdcPosition log_end = {0};
 	ListCell   *lc;
 
 	list_sort(in_turn, compare_put_off);
 	foreach(lc, in_turn)
 	{
-		const CatalogTable *table = lfirst(lc);
+		CatalogTable *table = lfirst(lc);
 
-		if (table->resync_wanted)
+		if (table->resync_wanted && !is_too_early(p, session, table, durable, &log_end, awaited))
 			add_known(p, session, table);
 	}
 	snapshot_read_tables(p, session, known);
@@ -197,6 +238,7 @@ anew_target(const SnapshotPrepare *p, SnapshotCandidate *c)
 		return;
 	}
 
+	snapshot_fit_target(p, c, relid);
 	/* opening checks rights, key and columns */
 	row = heap_row_open(relid, c->def, &p->options);
 	has_rows = heap_target_has_rows(row->target);
@@ -227,10 +269,12 @@ take_known(SnapshotCandidate *c)
 		return false;
 	c->table.generation = now->generation;
 	c->table.target = now->target;
+	c->before = now->definition;
 	if (OidIsValid(now->swap_into))
 	{
 		catalog_shadow_drop(now->target);
 		c->table.target = now->swap_into;
+		c->lost_shadow = true;
 	}
 	return true;
 }
@@ -251,6 +295,26 @@ is_first_time(const CatalogTable *table)
 	return was_put_off(table) && !OidIsValid(table->target) && table->definition == (Datum) 0;
 }
 
+/* False when others use the target that is to be altered: the table is put off. */
+static bool
+try_target(SnapshotPrepare *p, SnapshotCandidate *c, Oid before)
+{
+	char	   *pids;
+
+	if (snapshot_try_target(p, c, c->is_known ? anew_target : snapshot_make_target))
+		return true;
+	pids = util_lock_holders(before);
+	c->table.target = before;
+	c->put_off = true;
+	c->error = snapshot_make_error(ERRCODE_LOCK_NOT_AVAILABLE,
+								   psprintf("target of source table \"%s.%s\" waits to be altered", c->table.source_schema, c->table.source_table),
+								   psprintf("%s%s. The table is tried again every %d s; the others go on.",
+											pids != NULL ? "Sessions that use it: " : "Other sessions use it", pids != NULL ? pids : "",
+											SNAPSHOT_RETRY_SECONDS),
+								   pstrdup("Look at these in pg_stat_activity, and end transactions that are left open."));
+	return false;
+}
+
 static void
 find_target(SnapshotPrepare *p, SnapshotCandidate *c, List *taken)
 {
@@ -258,8 +322,8 @@ find_target(SnapshotPrepare *p, SnapshotCandidate *c, List *taken)
 
 	if (c->error == NULL)
 		c->error = snapshot_refuse_early(p, c, taken);
-	if (c->error == NULL)
-		snapshot_try_target(p, c, c->is_known ? anew_target : snapshot_make_target);
+	if (c->error == NULL && !try_target(p, c, before))
+		return;
 	if (c->error == NULL)
 		return;
 	c->table.state = CATALOG_TABLE_STOPPED;
@@ -314,6 +378,7 @@ write_candidate(const SnapshotPrepare *p, SnapshotCandidate *c, const CatalogPos
 		snapshot_index_plan(p->pipeline, table, c->def, &p->options, c->made);
 	if (c->keeps_rows)
 		catalog_deleted_keep_all(table->pipeline_id, table->table_id);
+	snapshot_fit_note(p, c, &durable->position);
 	if (cdc_position_is_known(&table->join_position))
 		cdc_position_format(&table->join_position, position);
 	else
@@ -338,6 +403,12 @@ write_put_off(const SnapshotPrepare *p, SnapshotCandidate *c, int32 asked)
 		table->target = InvalidOid;
 		table->generation = Max(table->generation, asked) + 1;
 		catalog_table_insert(table, c->error);
+	}
+	if (c->lost_shadow)
+	{
+		/* its former copy was given up already */
+		catalog_table_copy_anew(table->pipeline_id, table->table_id);
+		catalog_table_end_shadow(table->pipeline_id, table->table_id);
 	}
 	catalog_table_put_off(table->pipeline_id, table->table_id, c->error);
 	if (!c->is_known || !was_put_off(table))
@@ -414,6 +485,12 @@ write_down(SnapshotPrepare *p, List *known, List *left, const CatalogPosition *d
 		due = lappend(due, c);
 	}
 
+	foreach(lc, p->marked)
+	{
+		const CatalogTable *table = lfirst(lc);
+
+		catalog_table_set_high_mark(p->pipeline->id, table->table_id, &table->high_mark);
+	}
 	foreach(lc, left)
 	{
 		catalog_table_leave(p->pipeline->id, ((CatalogTable *) lfirst(lc))->table_id);
@@ -437,7 +514,7 @@ write_down(SnapshotPrepare *p, List *known, List *left, const CatalogPosition *d
 
 bool
 snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, const CatalogPosition *durable,
-			  bool again, bool *put_off)
+			  bool again, bool *put_off, CdcPosition *awaited)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	MemoryContext cxt = AllocSetContextCreate(caller, "cdc snapshot join", ALLOCSET_DEFAULT_SIZES);
@@ -458,16 +535,21 @@ snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, const CatalogPos
 		p.is_joining = true;
 		known = without_unwanted(pipeline, known, &left);
 		transform_options_read(pipeline, &p.options);
+		catalog_change_rules_read(pipeline, &p.rules);
 		p.start = snapshot_start_read(pipeline);
 		p.routes = transform_routes_read(pipeline);
-		ask_source(&p, endpoint, durable, known);
+		memset(awaited, 0, sizeof(*awaited));
+		ask_source(&p, endpoint, durable, known, awaited);
 		write_down(&p, known, left, durable, asked);
 		*put_off = false;
 		foreach(lc, p.candidates)
 			*put_off |= ((SnapshotCandidate *) lfirst(lc))->put_off;
 	}
 	else if (again)
+	{
 		*put_off = false;		/* they have left */
+		memset(awaited, 0, sizeof(*awaited));
+	}
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(cxt);
 	return due;
@@ -512,7 +594,10 @@ is_the_same(const CatalogTable *table, CdcTableDef *now)
 	now->avg_row_length = before->avg_row_length;
 	now->comment = before->comment;
 	for (uint32 i = 0; i < Min(now->ncolumns, before->ncolumns); i++)
+	{
 		now->columns[i].comment = before->columns[i].comment;
+		now->columns[i].left_out = before->columns[i].left_out;
+	}
 	return DatumGetBool(DirectFunctionCall2(jsonb_eq, schema_def_to_jsonb(before), schema_def_to_jsonb(now)));
 }
 
@@ -563,6 +648,15 @@ stop_waiting(const CatalogTable *table, const UtilErrorInfo *error)
 			 errhint("%s", error->hint)));
 }
 
+/* Does a table still wait as it was read? */
+static bool
+is_current(const CatalogTable *table)
+{
+	const CatalogTable *now = catalog_table_by_id(table->pipeline_id, table->table_id);
+
+	return now != NULL && now->generation == table->generation && now->state == CATALOG_TABLE_SNAPSHOT && !now->resync_wanted;
+}
+
 static UtilErrorInfo *
 changed_error(const CatalogTable *table)
 {
@@ -584,7 +678,7 @@ xa_error(const CatalogTable *table)
 }
 
 bool
-snapshot_join_allow(int32 pipeline_id, List *waiting, MysqlSession *session, const MysqlServerInfo *info)
+snapshot_join_allow(int32 pipeline_id, List *waiting, MysqlSession *session, const MysqlServerInfo *info, bool *anew)
 {
 	MemoryContext cxt = CurrentMemoryContext;
 	List	   *shown = NIL;
@@ -593,6 +687,7 @@ snapshot_join_allow(int32 pipeline_id, List *waiting, MysqlSession *session, con
 	char	   *mark_gtids;
 	ListCell   *lc;
 
+	*anew = false;
 	foreach(lc, waiting)
 	{
 		const CatalogTable *table = lfirst(lc);
@@ -629,8 +724,14 @@ snapshot_join_allow(int32 pipeline_id, List *waiting, MysqlSession *session, con
 		const CatalogTable *table = lfirst(lc);
 		bool		xa_passed;
 
-		if (list_member_ptr(changed, table))
-			stop_waiting(table, changed_error(table));
+		if (list_member_ptr(changed, table) && snapshot_begin_anew(pipeline_id, table))
+			*anew = true;
+		else if (list_member_ptr(changed, table))
+		{
+			/* the stream may have met the change meanwhile */
+			if (is_current(table))
+				stop_waiting(table, changed_error(table));
+		}
 		else if (!catalog_table_allow_chunks(pipeline_id, table->table_id, table->generation,
 											 &mark, mark_gtids, &xa_passed) && xa_passed)
 			stop_waiting(table, xa_error(table));

@@ -84,7 +84,7 @@ choose_table(SnapshotCopy *copy)
 	{
 		CatalogTable *table = lfirst(lc);
 
-		if (table->state == CATALOG_TABLE_SNAPSHOT && !table->chunks_allowed &&
+		if (table->state == CATALOG_TABLE_SNAPSHOT && !table->chunks_allowed && !table->resync_wanted &&
 			table->definition != (Datum) 0 && schema_def_is_keyless(table->definition) &&
 			!snapshot_is_put_off(copy, table->table_id) &&
 			catalog_try_lock_plan(copy->pipeline_id, table->table_id))
@@ -189,7 +189,8 @@ take_mark(SnapshotCopy *copy, const CatalogTable *from, CopyTable *table, CdcPos
 		copy->asking = true;
 		copy->in_snapshot = true;
 		done = open_mark(copy, table, &stream, mark);
-		if (done && !snapshot_looks_the_same(copy->session, copy->info, from))
+		copy->changed = done && !snapshot_looks_the_same(copy->session, copy->info, from);
+		if (copy->changed)
 			ereport(ERROR,
 					(errcode(CDC_ERRCODE_TABLE_CHANGED),
 					 errmsg("source table \"%s.%s\" changed before it was copied",

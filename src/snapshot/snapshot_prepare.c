@@ -422,19 +422,23 @@ try_step(void *arg)
 	try->step(try->prepare, try->candidate);
 }
 
-void
+bool
 snapshot_try_target(const SnapshotPrepare *p, SnapshotCandidate *c, SnapshotTargetStep step)
 {
 	TryTarget	try = {p, c, step};
 	ErrorData  *edata = util_subtransaction(try_step, &try, true);
 
 	if (edata == NULL)
-		return;
-	if (!heap_error_is_tables_own(edata->sqlerrcode))
+		return true;
+	if (edata->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE && c->is_known)
+		return false;
+	/* a view that depends on a column that goes */
+	if (!heap_error_is_tables_own(edata->sqlerrcode) && edata->sqlerrcode != ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST)
 		ReThrowError(edata);
 	c->error = util_error_info(edata);
 	c->table.target = InvalidOid;
 	FreeErrorData(edata);
+	return true;
 }
 
 /* Targets that tables of other pipelines write to: List of CatalogTable. */

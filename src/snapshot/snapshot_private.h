@@ -11,7 +11,9 @@
 
 #include "postgres.h"
 
+#include "catalog/catalog_history.h"
 #include "mysql/mysql_server.h"
+#include "schema/evolve.h"
 #include "schema/table.h"
 #include "snapshot/snapshot.h"
 #include "snapshot/snapshot_start.h"
@@ -24,9 +26,12 @@ typedef struct SnapshotCandidate
 	CatalogTable table;
 	bool		is_known;		/* it has its rows in the catalog, and is to be copied anew */
 	bool		is_first;		/* it joins only now */
+	bool		lost_shadow;	/* the copy that was under way is given up */
 	UtilErrorInfo *error;		/* why it is stopped; NULL: it is not */
 	bool		put_off;		/* it is locked at the source, says error: to be tried again */
 	bool		has_no_place;	/* no target can have the names that the routes give */
+	Datum		before;			/* the definition that its target was made for, 0: none */
+	SchemaPlan *plan;			/* what brought the target into the table's present shape; NULL: nothing */
 	bool		made;			/* the target is ours, it did not exist */
 	bool		keeps_rows;		/* see snapshot_start_keeps_rows */
 } SnapshotCandidate;
@@ -36,6 +41,7 @@ typedef struct SnapshotPrepare
 	const CatalogPipeline *pipeline;
 	MysqlServerInfo *info;
 	SchemaTypeOptions options;
+	CatalogChangeRules rules;
 	SnapshotStart start;
 	TransformRoutes *routes;
 	CdcPosition position;		/* start mark */
@@ -45,6 +51,7 @@ typedef struct SnapshotPrepare
 	char	   *snapshot_mark_gtids;
 	List	   *prepared;		/* of String: XA transactions from before the start that have not ended */
 	bool		is_joining;		/* the pipeline runs: a table that may not be read stops alone, none is waited for */
+	List	   *marked;			/* of CatalogTable: their place in the stream is to be behind their high mark, which is new */
 	int			locked;			/* how many tables were found locked */
 	List	   *candidates;		/* of SnapshotCandidate */
 } SnapshotPrepare;
@@ -82,10 +89,10 @@ extern void snapshot_make_target(const SnapshotPrepare *p, SnapshotCandidate *c)
 
 /*
  * Do that (or another step) in a subtransaction. What is the table's own fault is noted in
- * c->error; other errors are thrown.
+ * c->error; false when others use a target that is to be altered; other errors are thrown.
  */
 typedef void (*SnapshotTargetStep) (const SnapshotPrepare *p, SnapshotCandidate *c);
-extern void snapshot_try_target(const SnapshotPrepare *p, SnapshotCandidate *c, SnapshotTargetStep step);
+extern bool snapshot_try_target(const SnapshotPrepare *p, SnapshotCandidate *c, SnapshotTargetStep step);
 
 /* Targets that tables of other pipelines write to: List of CatalogTable. */
 extern List *snapshot_targets_of_others(const CatalogPipeline *pipeline);
@@ -97,6 +104,24 @@ extern void snapshot_log_stopped(const SnapshotPrepare *p, const SnapshotCandida
 
 /* Is the source's table still as it was when its definition was read? */
 extern bool snapshot_looks_the_same(MysqlSession *session, const MysqlServerInfo *info, const CatalogTable *table);
+
+/* ---- snapshot_fit.c ---- */
+
+/*
+ * The source's table may have another shape than when its target was made: bring the target, which keeps its rows until the
+ * new copy takes their place, into the present one. Fills c->plan. Throws ERRCODE_LOCK_NOT_AVAILABLE when others use the
+ * target just now.
+ */
+extern void snapshot_fit_target(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid);
+
+/* Write that down. Takes the state's lock. */
+extern void snapshot_fit_note(const SnapshotPrepare *p, const SnapshotCandidate *c, const CdcPosition *at);
+
+/*
+ * A table that is being copied changed its shape: its copy begins anew by itself, if the pipeline follows such changes; false
+ * when it does not, or the table is not being copied any more. The caller holds the table's lock.
+ */
+extern bool snapshot_begin_anew(int32 pipeline_id, const CatalogTable *table);
 
 /* ---- snapshot_swap.c ---- */
 

@@ -170,6 +170,17 @@ read_page(SnapshotCopy *copy)
 	return page;
 }
 
+static _Noreturn void
+throw_gone(const CopyTable *table)
+{
+	ereport(ERROR,
+			(errcode(CDC_ERRCODE_TABLE_CHANGED),
+			 errmsg("source table \"%s.%s\" changed while it was copied",
+					table->source_schema, table->source_table),
+			 errdetail("The table is no longer there."),
+			 errhint("Let it leave the pipeline with cdc_remove_table(), or use cdc_resync_table() when it is there again.")));
+}
+
 /*
  * Does the source table still look as it did, in all that decides how its rows are read? NULL when it does, else what
  * changed.
@@ -180,7 +191,7 @@ what_changed(SnapshotCopy *copy, const CopyTable *table)
 	CdcTableDef *now = mysql_server_describe(copy->session, copy->info, table->def->schema, table->def->name);
 
 	if (now == NULL)
-		return pstrdup("The table is no longer there.");
+		throw_gone(table);
 	if (now->ncolumns != table->def->ncolumns)
 		return psprintf("It had %u columns and has %u now.", table->def->ncolumns, now->ncolumns);
 	for (uint32 i = 0; i < now->ncolumns; i++)
@@ -198,8 +209,9 @@ what_changed(SnapshotCopy *copy, const CopyTable *table)
 }
 
 static void
-throw_changed(const CopyTable *table, const char *why)
+throw_changed(SnapshotCopy *copy, const CopyTable *table, const char *why)
 {
+	copy->changed = true;
 	ereport(ERROR,
 			(errcode(CDC_ERRCODE_TABLE_CHANGED),
 			 errmsg("source table \"%s.%s\" changed while it was copied",
@@ -225,13 +237,18 @@ snapshot_explain_refusal(SnapshotCopy *copy, const CopyTable *table)
 			why = NULL;
 	}
 	if (why != NULL)
-		throw_changed(table, why);
+		throw_changed(copy, table, why);
+}
+
+bool
+snapshot_has_changed(SnapshotCopy *copy, const CopyTable *table)
+{
+	return what_changed(copy, table) != NULL;
 }
 
 /*
- * After the last chunk was read: throws when the table is another one than in the beginning. A change that the source
- * logged stops the table when it comes in the stream; one that was kept out of the log would not, and chunks that were
- * read after it would have been read by the wrong definition.
+ * After the last chunk was read: throws when the table is another one than in the beginning. Chunks that were read after
+ * the change would have been read by the wrong definition.
  */
 void
 snapshot_check_unchanged(SnapshotCopy *copy, const CopyTable *table)
@@ -239,7 +256,7 @@ snapshot_check_unchanged(SnapshotCopy *copy, const CopyTable *table)
 	char	   *why = what_changed(copy, table);
 
 	if (why != NULL)
-		throw_changed(table, why);
+		throw_changed(copy, table, why);
 }
 
 CopyPage *

@@ -57,6 +57,7 @@
 #include "compat/pg_compat.h"
 #include "heap/heap_row.h"
 #include "snapshot/snapshot_private.h"
+#include "util/util_lock.h"
 #include "util/util_role.h"
 #include "util/util_spi.h"
 
@@ -344,26 +345,6 @@ swap(const CatalogTable *table)
 	return SNAPSHOT_SWAP_DONE;
 }
 
-/* Who holds a lock on the table; NULL when nobody does any more. */
-static char *
-find_blockers(Oid relid)
-{
-	MemoryContext cxt = CurrentMemoryContext;
-	char	   *pids = NULL;
-
-	SPI_connect();
-	util_spi_run(psprintf("SELECT pg_catalog.string_agg(DISTINCT pid::text, ', ') FROM pg_catalog.pg_locks "
-						  "WHERE locktype = 'relation' AND relation = %u AND granted AND pid <> pg_catalog.pg_backend_pid() "
-						  "AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())",
-						  relid));
-	if (SPI_processed == 1)
-		pids = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
-	if (pids != NULL)
-		pids = MemoryContextStrdup(cxt, pids);
-	SPI_finish();
-	return pids;
-}
-
 /* Say who is in the way: in the table's row, and once in the log. */
 static void
 report_blockers(const CatalogTable *table)
@@ -374,7 +355,7 @@ report_blockers(const CatalogTable *table)
 
 	heap_transaction_begin();
 	PushActiveSnapshot(GetTransactionSnapshot());
-	pids = find_blockers(table->swap_into);
+	pids = util_lock_holders(table->swap_into);
 	info.message = psprintf("new copy of table \"%s.%s\" waits to be put in place",
 							table->target_schema, table->target_table);
 	info.detail = pids != NULL ? psprintf("Sessions that use the table: %s.", pids)

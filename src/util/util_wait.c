@@ -26,6 +26,7 @@ util_wait_event(UtilWaitEvent why)
 		[UTIL_WAIT_PIPELINE] = "CdcBridgePipeline",
 		[UTIL_WAIT_VERIFY] = "CdcBridgeVerify",
 		[UTIL_WAIT_WAL] = "CdcBridgeWal",
+		[UTIL_WAIT_TARGET] = "CdcBridgeTarget",
 	};
 	static uint32 events[lengthof(names)];
 

@@ -24,7 +24,8 @@ typedef enum UtilWaitEvent
 	UTIL_WAIT_SNAPSHOT,			/* snapshot worker: nothing to copy */
 	UTIL_WAIT_PIPELINE,			/* a SQL function waits for a worker */
 	UTIL_WAIT_VERIFY,			/* maintenance worker: the stream has to pass what was read */
-	UTIL_WAIT_WAL				/* export worker: nothing to decode */
+	UTIL_WAIT_WAL,				/* export worker: nothing to decode */
+	UTIL_WAIT_TARGET			/* ingest worker: others use a target that is to be altered */
 } UtilWaitEvent;
 
 /* The wait event itself, for other ways of waiting. */

@@ -15,7 +15,7 @@ my $source = CdcBridge::Source->new;
 my $postgres = CdcBridge::Postgres->new;
 my $proxy = CdcBridge::FakeServer->new(upstream => $source);
 my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, server_options => { port => $proxy->port },
-	options => '{"snapshot_workers": 1}')->setup;
+	options => '{"snapshot_workers": 1, "schema_changes": "exception"}')->setup;
 
 # the query for the rows of "main", and the one for the end of a chunk, which asks for the key alone
 my $rows_of_main = '`v`.* FROM `shop`\.`main`';

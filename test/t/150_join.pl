@@ -22,7 +22,7 @@ fill_shop($source, $rows);
 create_hot($source, 40);
 my @tables = sort map { $_->[0] } $source->query_rows(q{select table_name from information_schema.tables where table_schema = 'shop'});
 my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, tables => '{shop.customer,shop.orders}',
-	options => '{"snapshot_chunk_rows": 50}')->setup;
+	options => '{"snapshot_chunk_rows": 50, "schema_changes": "exception"}')->setup;
 
 sub add { my (@names) = @_; $postgres->psql(join(';', map { "select cdc_add_table('shop_in', 'shop.$_')" } @names)); return; }
 sub remove { my (@names) = @_; $postgres->psql(join(';', map { "select cdc_remove_table('shop_in', 'shop.$_')" } @names)); return; }

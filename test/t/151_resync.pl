@@ -23,7 +23,7 @@ for (my $n = 1; $n < $rows; $n *= 2)
 {
 	$source->sql("insert into shop.big select id + $n, v, n, u + $n, if(id % 100 = 0, repeat('long ', 2000), 'short') from shop.big where id + $n <= $rows");
 }
-my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, options => '{"snapshot_chunk_rows": 100}')->setup->start;
+my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, options => '{"snapshot_chunk_rows": 100, "schema_changes": "exception"}')->setup->start;
 $pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
 $pipeline->is_same('the first copy');
 

@@ -16,7 +16,7 @@ my $postgres = CdcBridge::Postgres->new;
 $source->sql('create database shop', 'create table shop.t (id int primary key, v int)', 'insert into shop.t values (1, 1), (2, 2)',
 	'create table shop.gone (id int primary key, v int)', 'create table shop.shape (id int primary key, v int)', 'insert into shop.shape values (1, 1)',
 	map { ("create table shop.$_ (id int primary key, v int)", "insert into shop.$_ values (1, 1), (2, 2)") } qw(halted resynced));
-my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres)->setup->start;
+my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, options => '{"schema_changes": "exception"}')->setup->start;
 sub is_noted
 {
 	my ($name, $complete) = @_;

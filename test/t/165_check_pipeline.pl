@@ -13,7 +13,7 @@ use Test::More;
 my $source = CdcBridge::Source->new;
 my $postgres = CdcBridge::Postgres->new;
 $source->sql('create database shop', map { ("create table shop.$_ (id int primary key, v int)", "insert into shop.$_ values (1, 1)") } qw(a b c d));
-my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres)->setup->start;
+my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, options => '{"schema_changes": "exception"}')->setup->start;
 $pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
 my $lines = sub {
 	return $postgres->psql(qq{select "check", status, detail, hint from cdc_check_pipeline('shop_in') where $_[0]});

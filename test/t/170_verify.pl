@@ -88,7 +88,7 @@ for my $name (sort keys %key)
 }
 
 my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres,
-	options => '{"snapshot_chunk_rows": 100, "verify_sample_percent": 30}')->setup;
+	options => '{"schema_changes": "exception", "snapshot_chunk_rows": 100, "verify_sample_percent": 30}')->setup;
 my $seed = $ENV{CDC_SEED} // time();
 note("seed $seed");
 $source->{seed} = $seed;

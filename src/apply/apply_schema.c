@@ -1,0 +1,515 @@
+/*-------------------------------------------------------------------------
+ *
+ * apply_schema.c
+ *	  A source table changes its shape: the target follows, in the stream's order.
+ *
+ * NOTES
+ *	  statement (ALTER TABLE, CREATE INDEX, DROP INDEX)     apply_schema_statement
+ *	  or a row event that shows another shape               apply_schema_event.c
+ *	    -> definition after it, where each column comes from
+ *	    -> steps (schema/evolve.h)
+ *	    -> one PostgreSQL transaction: the target's DDL, the new definition, the
+ *	       history, the position behind the statement
+ *
+ *	  The definition of a table that streams is that of the stream's place, so a
+ *	  statement changes it exactly once; because the position is in the same
+ *	  transaction it does not come again. While a table is copied, chunks show
+ *	  the source's present shape instead; then nothing is altered here and the copy
+ *	  begins anew (see docs/internals.md).
+ *
+ *	  A lock on the target is waited for in short tries with pauses between, and
+ *	  nothing is held meanwhile; the table's row says who is in the way. What cannot be
+ *	  carried out stops the table.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "access/xact.h"
+#include "executor/spi.h"
+#include "mb/pg_wchar.h"
+#include "pgstat.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "apply/apply_private.h"
+#include "catalog/catalog_lock.h"
+#include "ddl/statement.h"
+#include "ddl/table_change.h"
+#include "schema/evolve.h"
+#include "transform/transform_table.h"
+#include "util/util_lock.h"
+#include "util/util_spi.h"
+#include "util/util_wait.h"
+
+/* How long one try waits for the target, and how long the pauses between tries are. */
+#define LOCK_TIMEOUT "300"
+#define PAUSE_MS 200
+#define PAUSE_MAX_MS 5000
+
+#define MODE_STRICT_TRANS_TABLES UINT64CONST(0x200000)
+#define MODE_STRICT_ALL_TABLES UINT64CONST(0x400000)
+
+/* ------------------------------------------------------------------- the target */
+
+static void
+set_lock_timeout(const char *value)
+{
+	(void) set_config_option("lock_timeout", value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
+}
+
+/* Does the target hold rows, as far as that can be had without running anybody's code? */
+static bool
+target_has_rows(Relation rel)
+{
+	bool		result;
+
+	if (rel->rd_rel->relkind != RELKIND_RELATION && rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+		return true;
+	SPI_connect();
+	util_spi_run(psprintf("SELECT FROM %s LIMIT 1",
+						  quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)), RelationGetRelationName(rel))));
+	result = SPI_processed > 0;
+	SPI_finish();
+	return result;
+}
+
+static SchemaPlan *
+make_plan(Apply *apply, ApplySchemaChange *change, LOCKMODE mode)
+{
+	Relation	rel = try_relation_open(change->table->target, mode);
+	SchemaPlan *plan;
+
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("the target of source table \"%s.%s\" does not exist", change->table->schema, change->table->name),
+				 errdetail("It was to follow a change of its source."),
+				 errhint("Use cdc_resync_table() to make it again.")));
+	change->evolve = (SchemaEvolve) {
+		.before = change->table->def,
+		.after = change->after,
+		.origin = change->origin,
+		.is_strict = change->is_strict,
+		.is_told = change->is_told,
+		.defaults_known = change->defaults_known,
+		.has_rows = target_has_rows(rel),
+		.is_projected = transform_table_rule(change->table->def, &apply->types) != NULL,
+		.rules = &apply->rules,
+		.types = &apply->types,
+		.rel = rel,
+	};
+	plan = schema_evolve_plan(&change->evolve);
+	relation_close(rel, NoLock);
+	change->evolve.rel = NULL;
+	return plan;
+}
+
+static bool
+has_commands(const SchemaPlan *plan)
+{
+	ListCell   *lc;
+
+	foreach(lc, plan->steps)
+	{
+		if (((const SchemaStep *) lfirst(lc))->commands != NIL)
+			return true;
+	}
+	return false;
+}
+
+/* Does every step go by without anything being done, because the options leave it out? */
+static bool
+is_ignored(const SchemaPlan *plan)
+{
+	ListCell   *lc;
+
+	foreach(lc, plan->steps)
+	{
+		if (!((const SchemaStep *) lfirst(lc))->ignored)
+			return false;
+	}
+	return plan->steps != NIL;
+}
+
+/* ------------------------------------------------------------------- the history */
+
+static void
+write_history(Apply *apply, const ApplySchemaChange *change, uint32 kinds, List *commands, CatalogChangeResult result,
+			  const UtilErrorInfo *error)
+{
+	CatalogSchemaChange row = {
+		.pipeline_id = apply->pipeline_id,
+		.table_id = change->table->table_id,
+		.source_schema = pg_any_to_server(change->table->schema, strlen(change->table->schema), PG_UTF8),
+		.source_table = pg_any_to_server(change->table->name, strlen(change->table->name), PG_UTF8),
+		.position = change->at,
+		.gtid = change->gtid,
+		.source_time_us = change->source_time_us,
+		.kinds = kinds,
+		.statement = change->statement,
+		.commands = commands,
+		.result = result,
+		.error = error,
+	};
+
+	catalog_history_insert(&row, apply->rules.max_rows);
+}
+
+/* A statement as it may be shown, in the database's encoding; NULL when it has no form there. */
+char *
+apply_schema_text(const CdcStatement *text)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	char	   *volatile result = NULL;
+	char	   *utf8;
+	size_t		len = text->len;
+
+	while (len > 0 && (text->text[len - 1] == '\0' || text->text[len - 1] == ' '))
+		len--;
+	if (!pg_verify_mbstr(PG_UTF8, text->text, (int) len, true))
+		return NULL;
+	/* the address of a FEDERATED table holds a password */
+	if (ddl_statement_mentions(text->text, text->len, text->sql_mode, "connection", true))
+		return NULL;
+	utf8 = pnstrdup(text->text, len);
+	PG_TRY();
+	{
+		result = pg_any_to_server(utf8, (int) strlen(utf8), PG_UTF8);
+	}
+	PG_CATCH();
+	{
+		/* a character that the database's encoding does not have */
+		MemoryContextSwitchTo(cxt);
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	return result;
+}
+
+/* ----------------------------------------------------------------- carrying it out */
+
+/* Is an error of the target's DDL the table's own? What depends on a column (views) is, too. */
+static bool
+is_own(int sqlstate)
+{
+	return heap_error_is_tables_own(sqlstate) || sqlstate == ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST;
+}
+
+static bool
+is_lock(int sqlstate)
+{
+	return sqlstate == ERRCODE_LOCK_NOT_AVAILABLE || sqlstate == ERRCODE_T_R_DEADLOCK_DETECTED;
+}
+
+/* What the rows of a table lack is copied, beside them. In the open transaction. */
+static void
+ask_for_copy(Apply *apply, const ApplySchemaChange *change, const char *why)
+{
+	catalog_pipeline_ask_tables(apply->pipeline_id);
+	(void) catalog_table_ask_resync(apply->pipeline_id, change->table->table_id);
+	apply->join_wanted = true;
+	ereport(LOG,
+			(errmsg("source table \"%s.%s\" of pipeline \"%s\" is copied anew because of a change of its shape",
+					change->table->schema, change->table->name, apply->pipeline_name),
+			 errdetail("%c%s.", pg_toupper((unsigned char) why[0]), why + 1)));
+}
+
+/* One try, in the open transaction, which the caller commits. */
+static void
+attempt(Apply *apply, ApplySchemaChange *change)
+{
+	ApplyTable *table = change->table;
+	SchemaPlan *plan;
+	const char *copy;
+
+	apply_begin(apply);
+	set_lock_timeout(LOCK_TIMEOUT);
+	catalog_lock_table(apply->pipeline_id, table->table_id, RowExclusiveLock);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	plan = make_plan(apply, change, AccessShareLock);
+	if (has_commands(plan))
+	{
+		LockRelationOid(table->target, AccessExclusiveLock);
+		plan = make_plan(apply, change, NoLock);
+		pgstat_report_activity(STATE_RUNNING,
+							   psprintf("pipeline %s alters table %s", apply->pipeline_name, plan->name));
+		schema_evolve_run(plan);
+	}
+	else
+		schema_evolve_run(plan);	/* only what it comes to */
+	set_lock_timeout("0");
+
+	/* does it fit now, rights and key included? */
+	heap_row_close(heap_row_open(table->target, change->after, &apply->types));
+
+	copy = change->evolve.has_rows ? (change->copy != NULL ? change->copy : plan->copy) : NULL;
+	if (copy != NULL && change->after->nkey == 0)
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_TABLE_CHANGED),
+				 errmsg("source table \"%s.%s\" changed its shape", table->schema, table->name),
+				 errdetail("%c%s, and a table without a key cannot be copied anew beside its rows.",
+						   pg_toupper((unsigned char) copy[0]), copy + 1),
+				 errhint("Empty the target with TRUNCATE, then use cdc_resync_table().")));
+
+	/* the pipeline's state lock from here on */
+	if (copy != NULL)
+		ask_for_copy(apply, change, copy);
+	catalog_table_set_definition(apply->pipeline_id, table->table_id, schema_def_to_jsonb(change->after));
+	if (change->told_wait)
+		catalog_table_set_notice(apply->pipeline_id, table->table_id, NULL);
+	if (!schema_evolve_is_empty(plan) || copy != NULL)
+		write_history(apply, change, plan->kinds | change->kinds, plan->commands,
+					  plan->failed != NULL ? CATALOG_CHANGE_FAILED : is_ignored(plan) ? CATALOG_CHANGE_IGNORED : CATALOG_CHANGE_APPLIED,
+					  plan->failed);
+	PopActiveSnapshot();
+
+	apply_table_set_def(apply, table, change->after);
+	apply_cascades_load(apply);
+}
+
+/* Others use the target: say so in the table's row, and wait a while. */
+static void
+await_lock(Apply *apply, ApplySchemaChange *change, int pause)
+{
+	ApplyTable *table = change->table;
+	UtilErrorInfo info = {.sqlstate = ERRCODE_LOCK_NOT_AVAILABLE};
+	char	   *pids;
+
+	heap_transaction_begin();
+	MemoryContextSwitchTo(apply->change_cxt);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	pids = util_lock_holders(table->target);
+	info.message = psprintf("target of source table \"%s.%s\" waits to be altered", table->schema, table->name);
+	info.detail = pids != NULL ? psprintf("Sessions that use the table: %s. The stream of the whole pipeline waits for them.", pids)
+		: pstrdup("Other sessions use the table. The stream of the whole pipeline waits for them.");
+	info.hint = pstrdup("It is tried again by itself. Look at these in pg_stat_activity, and end transactions that are left open.");
+	if (change->told_wait == NULL || strcmp(change->told_wait, info.detail) != 0)
+	{
+		ereport(LOG,
+				(errcode(info.sqlstate),
+				 errmsg("%s", info.message),
+				 errdetail("%s", info.detail)));
+		catalog_table_set_notice(apply->pipeline_id, table->table_id, &info);
+		change->told_wait = info.detail;
+	}
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(apply->change_cxt);
+
+	pgstat_report_activity(STATE_RUNNING, psprintf("pipeline %s waits to alter the target of table %s.%s", apply->pipeline_name,
+												   table->schema, table->name));
+	(void) util_wait(PGINVALID_SOCKET, pause, UTIL_WAIT_TARGET);
+	util_check_interrupts();
+}
+
+/* It cannot be carried out: the table stops where the statement stands, and the history says why. */
+static ApplyResult
+stop_table(Apply *apply, ApplySchemaChange *change, const ErrorData *edata)
+{
+	CdcPosition at = change->at;
+	ApplyStop  *stop = palloc0(sizeof(ApplyStop));
+	ApplyResult result;
+
+	stop->table = change->table;
+	stop->error = util_error_info(edata);
+	if (stop->error->hint == NULL)
+		stop->error->hint = pstrdup("Mend the cause. " APPLY_HINT_ANEW);
+	result = apply_stop(apply, list_make1(stop), &at);
+
+	heap_transaction_begin();
+	MemoryContextSwitchTo(apply->change_cxt);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	write_history(apply, change, change->kinds, NIL, CATALOG_CHANGE_STOPPED, stop->error);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(apply->change_cxt);
+	return result;
+}
+
+/*
+ * Have the target follow. On APPLY_OK either the open transaction has it all, for the caller to commit, or the table is
+ * stopped. Nothing of the source transaction that is coming in may be applied yet.
+ */
+ApplyResult
+apply_schema_carry_out(Apply *apply, ApplySchemaChange *change)
+{
+	const char *activity = pgstat_get_backend_current_activity(MyProcPid, false);
+	char	   *before = pstrdup(activity ? activity : "");
+	ErrorData  *volatile edata = NULL;
+	volatile bool done = false;
+	volatile int pause = PAUSE_MS;
+
+	if (apply->open)
+		apply_commit(apply);	/* only whole transactions are in it */
+	while (!done)
+	{
+		/* the plan marks columns in it */
+		CdcTableDef *after = cdc_table_def_copy(change->after, &apply->arena);
+
+		if (after == NULL)
+			util_throw_out_of_memory();
+		change->after = after;
+		edata = NULL;
+		PG_TRY();
+		{
+			attempt(apply, change);
+			done = true;
+		}
+		PG_CATCH();
+		{
+			MemoryContextSwitchTo(apply->change_cxt);
+			edata = CopyErrorData();
+			if (!is_lock(edata->sqlerrcode) && !is_own(edata->sqlerrcode))
+				PG_RE_THROW();
+			FlushErrorState();
+		}
+		PG_END_TRY();
+		if (edata == NULL)
+			break;
+		apply_abandon(apply);
+		if (!is_lock(edata->sqlerrcode))
+		{
+			ApplyResult result = stop_table(apply, change, edata);
+
+			pgstat_report_activity(STATE_RUNNING, before);
+			return result;
+		}
+		await_lock(apply, change, pause);
+		pause = Min(pause * 2, PAUSE_MAX_MS);
+	}
+	pgstat_report_activity(STATE_RUNNING, before);
+	return APPLY_OK;
+}
+
+/* ----------------------------------------------------------------- copies under way */
+
+/*
+ * The shape changes while the table is copied: chunks may have seen either shape, so the copy begins anew, from a place of
+ * the stream at which it is the one or the other. Nothing open of the source transaction. In a transaction of its own.
+ */
+void
+apply_schema_copy_anew(Apply *apply, ApplySchemaChange *change, const char *why)
+{
+	ApplyTable *table = change->table;
+
+	if (apply->open)
+		apply_commit(apply);
+	heap_transaction_begin();
+	MemoryContextSwitchTo(apply->change_cxt);
+	/* keeps a chunk from being written while the plan goes that it belongs to */
+	catalog_lock_table(apply->pipeline_id, table->table_id, RowExclusiveLock);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	catalog_pipeline_ask_tables(apply->pipeline_id);
+	catalog_table_copy_anew(apply->pipeline_id, table->table_id);
+	write_history(apply, change, change->kinds, NIL, CATALOG_CHANGE_APPLIED, NULL);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(apply->change_cxt);
+
+	table->state = CATALOG_TABLE_SNAPSHOT;
+	table->begins_anew = true;
+	apply->join_wanted = true;
+	ereport(LOG,
+			(errmsg("source table \"%s.%s\" of pipeline \"%s\" is copied anew because of a change of its shape",
+					table->schema, table->name, apply->pipeline_name),
+			 errdetail("%c%s.", pg_toupper((unsigned char) why[0]), why + 1)));
+}
+
+/* -------------------------------------------------------------------- statements */
+
+/* What kinds of change the two definitions show, for the history of a change that is not planned. */
+static uint32
+kinds_of_statement(const DdlTableChange *read)
+{
+	uint32		kinds = 0;
+
+	if (read->changes_indexes)
+		kinds |= CATALOG_CHANGE_BIT(CATALOG_CHANGE_INDEX);
+	if (read->changes_key)
+		kinds |= CATALOG_CHANGE_BIT(CATALOG_CHANGE_ALTER_KEY);
+	return kinds;
+}
+
+/* One table. */
+static ApplyResult
+follow(Apply *apply, const CdcEvent *event, const DdlStatement *statement, ApplyTable *table, const CdcPosition *at)
+{
+	const CdcStatement *text = &event->statement;
+	DdlTableChange read;
+	ApplySchemaChange change = {0};
+
+	if (ddl_table_change(text->text, text->len, text->schema ? text->schema : "", text->sql_mode,
+						 text->by_mariadb ? DDL_DIALECT_MARIADB : DDL_DIALECT_MYSQL, table->def, &apply->arena, &read) != CDC_OK)
+		util_throw_out_of_memory();
+
+	change.table = table;
+	change.at = *at;
+	change.gtid = event->gtid;
+	change.source_time_us = event->source_time_us;
+	change.statement = apply_schema_text(text);
+	change.after = read.after;
+	change.origin = read.origin;
+	change.is_strict = (text->sql_mode & (MODE_STRICT_TRANS_TABLES | MODE_STRICT_ALL_TABLES)) != 0;
+	change.is_told = change.defaults_known = true;
+	change.kinds = kinds_of_statement(&read);
+
+	if (apply_table_is_copying(table))
+	{
+		apply_schema_copy_anew(apply, &change, psprintf("it was changed by %s while it was copied", statement->verb));
+		return APPLY_OK;
+	}
+	if (!read.certain)
+	{
+		apply_schema_copy_anew(apply, &change, psprintf("what %s made of it was not understood", statement->verb));
+		return APPLY_OK;
+	}
+	if (read.moves_rows)
+		change.copy = psprintf("%s moves rows without logging them", statement->verb);
+	if (apply_schema_carry_out(apply, &change) == APPLY_REWIND)
+		return APPLY_REWIND;
+	apply->commit_due |= apply->open;
+	return APPLY_OK;
+}
+
+bool
+apply_schema_is_followed(const Apply *apply, const ApplyTable *table, const CdcPosition *at)
+{
+	return apply->rules.mode != CATALOG_MODE_EXCEPTION && !apply->in_txn && table->def != NULL &&
+		!apply_table_is_stopped(table, at) && !apply_table_joins_later(table, at);
+}
+
+ApplyResult
+apply_schema_statement(Apply *apply, const CdcEvent *event, const DdlStatement *statement, const CdcPosition *at, List **followed)
+{
+	CdcPosition where = *at;
+	List	   *tables;
+	ListCell   *lc;
+
+	*followed = NIL;
+	/* a second table is what it becomes, or what it exchanges a partition with */
+	if (!statement->certain || statement->ntables != 1)
+		return APPLY_OK;
+	tables = apply_table_find_named(apply, statement->tables[0].schema, statement->tables[0].name);
+	foreach(lc, tables)
+	{
+		ApplyTable *table = lfirst(lc);
+
+		if (!apply_schema_is_followed(apply, table, &where) ||
+			(statement->changes_cascades && (table->def->known & CDC_FOREIGN_UNLOGGED)))
+			continue;
+		/* what chunks do not see is no matter for a copy */
+		if (apply_table_is_copying(table) && !statement->changes_shape)
+			continue;
+		*followed = lappend(*followed, table);
+		if (follow(apply, event, statement, table, &where) == APPLY_REWIND)
+			return APPLY_REWIND;
+	}
+	return APPLY_OK;
+}

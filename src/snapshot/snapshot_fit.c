@@ -1,0 +1,135 @@
+/*-------------------------------------------------------------------------
+ *
+ * snapshot_fit.c
+ *	  A table whose source changed its shape is copied anew.
+ *
+ * NOTES
+ *	  Chunks show the source as it is when they are read, the stream shows it as it
+ *	  was. A change of shape between the two cannot be carried over into a copy
+ *	  that is half way through: some of its chunks may have seen it. So the table goes
+ *	  back to the state before its first chunk (snapshot_begin_anew), and nothing of
+ *	  it counts until it has a place in the stream again. It gets that when the stream
+ *	  has come to where the log ended when the change was noticed: so a stream that
+ *	  is behind does not meet the same statements once more.
+ *
+ *	  The new copy is written beside the rows that are there, into a relation of
+ *	  the same layout. So the target is brought into the table's present shape first; what
+ *	  its rows have in columns that came or changed is replaced with them.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "storage/lmgr.h"
+#include "utils/guc.h"
+
+#include "snapshot/snapshot_private.h"
+#include "transform/transform_table.h"
+#include "util/util_lock.h"
+
+/* How long the target is waited for; the stream stands still meanwhile. */
+#define FIT_LOCK_TIMEOUT "300"
+
+static void
+set_lock_timeout(const char *value)
+{
+	(void) set_config_option("lock_timeout", value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
+}
+
+static SchemaPlan *
+make_plan(const SnapshotPrepare *p, SchemaEvolve *evolve, Oid relid)
+{
+	SchemaPlan *plan;
+
+	evolve->rel = relation_open(relid, AccessShareLock);
+	evolve->rules = &p->rules;
+	evolve->types = &p->options;
+	/* what rows have does not matter, but there may be some */
+	evolve->has_rows = true;
+	evolve->is_projected = transform_table_rule(evolve->before, &p->options) != NULL;
+	plan = schema_evolve_plan(evolve);
+	relation_close(evolve->rel, AccessShareLock);
+	evolve->rel = NULL;
+	return plan;
+}
+
+static bool
+has_commands(const SchemaPlan *plan)
+{
+	ListCell   *lc;
+
+	foreach(lc, plan->steps)
+	{
+		if (((const SchemaStep *) lfirst(lc))->commands != NIL)
+			return true;
+	}
+	return false;
+}
+
+void
+snapshot_fit_target(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid)
+{
+	SchemaEvolve *evolve = palloc0(sizeof(SchemaEvolve));
+	int		   *origin = palloc(sizeof(int) * Max(c->def->ncolumns, 1));
+	SchemaPlan *plan;
+
+	c->plan = NULL;
+	if (c->before == (Datum) 0 || p->rules.mode == CATALOG_MODE_EXCEPTION)
+		return;
+	evolve->before = schema_def_from_jsonb(c->before);
+	evolve->after = c->def;
+	evolve->origin = origin;
+	evolve->defaults_known = true;
+	(void) schema_evolve_origins(evolve->before, evolve->after, origin);
+	plan = make_plan(p, evolve, relid);
+	if (has_commands(plan))
+	{
+		set_lock_timeout(FIT_LOCK_TIMEOUT);
+		LockRelationOid(relid, AccessExclusiveLock);
+		plan = make_plan(p, evolve, relid);
+		schema_evolve_run(plan);
+		set_lock_timeout("0");
+	}
+	if (!schema_evolve_is_empty(plan))
+		c->plan = plan;
+}
+
+void
+snapshot_fit_note(const SnapshotPrepare *p, const SnapshotCandidate *c, const CdcPosition *at)
+{
+	CatalogSchemaChange row = {
+		.pipeline_id = p->pipeline->id,
+		.table_id = c->table.table_id,
+		.source_schema = c->table.source_schema,
+		.source_table = c->table.source_table,
+		.position = *at,
+	};
+
+	if (c->plan == NULL)
+		return;
+	row.kinds = c->plan->kinds;
+	row.commands = c->plan->commands;
+	row.result = c->plan->failed != NULL ? CATALOG_CHANGE_FAILED : CATALOG_CHANGE_APPLIED;
+	row.error = c->plan->failed;
+	catalog_history_insert(&row, p->rules.max_rows);
+}
+
+bool
+snapshot_begin_anew(int32 pipeline_id, const CatalogTable *table)
+{
+	CatalogPipeline *pipeline = catalog_pipeline_by_id(pipeline_id);
+	CatalogTable *now = catalog_table_by_id(pipeline_id, table->table_id);
+	CatalogChangeRules rules;
+
+	if (pipeline == NULL || now == NULL || now->generation != table->generation ||
+		(now->state != CATALOG_TABLE_SNAPSHOT && now->state != CATALOG_TABLE_CATCHUP))
+		return false;
+	catalog_change_rules_read(pipeline, &rules);
+	if (rules.mode == CATALOG_MODE_EXCEPTION)
+		return false;
+	catalog_pipeline_ask_tables(pipeline_id);
+	catalog_table_copy_anew(pipeline_id, table->table_id);
+	return true;
+}
