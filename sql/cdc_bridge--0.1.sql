@@ -426,7 +426,7 @@ CREATE TABLE cdc_bridge.export_table
 	relid oid NOT NULL,
 	table_schema text NOT NULL,
 	table_name text NOT NULL,
-	state text NOT NULL CHECK (state IN ('snapshot', 'streaming', 'removed')),
+	state text NOT NULL CHECK (state IN ('snapshot', 'streaming', 'stopped', 'removed')),
 	-- The key that the copy goes along, and how far it is: rows up to last_key; without the chunks of export_chunk.
 	signature text,
 	last_key text[],
@@ -437,6 +437,14 @@ CREATE TABLE cdc_bridge.export_table
 	copies_begun integer NOT NULL,
 	started_at timestamptz NOT NULL,
 	finished_at timestamptz,
+	-- Stopped: changes from stop_lsn on of the transaction that ends at stop_end_lsn are left out, and all of later ones; of an error in a copy, 0.
+	stop_end_lsn bigint,
+	stop_lsn bigint,
+	last_error text,
+	last_error_sqlstate text,
+	last_error_detail text,
+	last_error_hint text,
+	stopped_at timestamptz,
 	CONSTRAINT export_table_pkey PRIMARY KEY (pipeline_id, table_id)
 );
 COMMENT ON TABLE cdc_bridge.export_table IS 'tables that an outgoing pipeline copies, or has copied, before it ships their changes';
@@ -758,27 +766,36 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.last_error_hint IS 'what to do 
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.last_error_at IS 'when it happened';
 
 CREATE FUNCTION cdc_bridge.stat_export_table(OUT pipeline text, OUT table_schema text, OUT table_name text, OUT relid oid,
-	OUT state text, OUT rows_copied bigint, OUT chunks integer, OUT started_at timestamptz, OUT finished_at timestamptz)
+	OUT state text, OUT rows_copied bigint, OUT chunks integer, OUT started_at timestamptz, OUT finished_at timestamptz,
+	OUT stop_lsn pg_lsn, OUT last_error text, OUT last_error_sqlstate text, OUT last_error_detail text, OUT last_error_hint text,
+	OUT stopped_at timestamptz)
 RETURNS SETOF record
 LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 100
 AS 'MODULE_PATHNAME', 'cdc_stat_export_table';
 COMMENT ON FUNCTION cdc_bridge.stat_export_table() IS 'behind view pg_stat_cdc_export_table';
 
 CREATE VIEW @extschema@.pg_stat_cdc_export_table WITH (security_barrier) AS
-SELECT s.pipeline, s.table_schema, s.table_name, s.relid, s.state, s.rows_copied, s.chunks, s.started_at, s.finished_at
+SELECT s.pipeline, s.table_schema, s.table_name, s.relid, s.state, s.rows_copied, s.chunks, s.started_at, s.finished_at,
+	s.stop_lsn, s.last_error, s.last_error_sqlstate, s.last_error_detail, s.last_error_hint, s.stopped_at
 FROM cdc_bridge.stat_export_table() AS s;
-COMMENT ON VIEW @extschema@.pg_stat_cdc_export_table IS 'one row per table that an outgoing pipeline copies, or has copied: how far it is';
+COMMENT ON VIEW @extschema@.pg_stat_cdc_export_table IS 'one row per table that an outgoing pipeline copies, has copied, or has stopped: how far it is';
 GRANT SELECT ON @extschema@.pg_stat_cdc_export_table TO PUBLIC;
 
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.pipeline IS 'name of the pipeline';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.table_schema IS 'schema of the table when it was last looked at';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.table_name IS 'its name; a partition is a table of its own here';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.relid IS 'its OID';
-COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.state IS 'snapshot: its rows are being copied; streaming: they are all there';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.state IS 'snapshot: its rows are being copied; streaming: they are all there; stopped: its changes are left out since an error';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.rows_copied IS 'rows that the sink got';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.chunks IS 'in so many pieces, each with a snapshot of its own';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.started_at IS 'when the copy was asked for, or began anew';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.finished_at IS 'when all of it was in the sink; NULL: not yet';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.stop_lsn IS 'place in the log from which on its changes are left out; NULL: it is not stopped';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.last_error IS 'why it is stopped';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.last_error_sqlstate IS 'SQLSTATE of that';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.last_error_detail IS 'detail of that';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.last_error_hint IS 'what to do about it';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export_table.stopped_at IS 'when that was';
 
 CREATE FUNCTION cdc_bridge.stat_table(OUT pipeline text, OUT source_schema text, OUT source_table text,
 	OUT target_schema text, OUT target_table text, OUT state text, OUT inserts bigint, OUT updates bigint,

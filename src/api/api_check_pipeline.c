@@ -29,6 +29,7 @@
 #include "api/api.h"
 #include "api/api_check.h"
 #include "catalog/catalog_export.h"
+#include "catalog/catalog_export_copy.h"
 #include "compat/pg_compat.h"
 #include "decode/decode_reader.h"
 #include "heap/heap_row.h"
@@ -594,12 +595,36 @@ check_export_slot(void *arg)
 	return lines != NIL ? lines : list_make1(make_line("slot", "ok", psprintf("Nothing keeps slot \"%s\" from moving on.", state->slot_name), NULL));
 }
 
+/* A step: tables that are not shipped any more. */
+static List *
+check_stopped_tables(void *arg)
+{
+	const CheckPipeline *c = arg;
+	List	   *lines = NIL;
+	ListCell   *lc;
+
+	foreach(lc, catalog_export_table_list(c->pipeline->id))
+	{
+		const CatalogExportTable *table = lfirst(lc);
+		XLogRecPtr	lsn = table->stop_lsn != 0 ? table->stop_lsn : table->stop_end_lsn;
+
+		if (table->state != CATALOG_EXPORT_STOPPED)
+			continue;
+		lines = lappend(lines, make_line(psprintf("table %s", quote_qualified_identifier(table->schema, table->name)), "error",
+										 psprintf("It is stopped at %X/%X: %s", LSN_FORMAT_ARGS(lsn), table->stop_error.message),
+										 psprintf("Mend the cause%s%s Then use cdc_resync_table(), or leave the table out with cdc_remove_table().",
+												  table->stop_error.hint != NULL ? ": " : ".", table->stop_error.hint != NULL ? table->stop_error.hint : "")));
+	}
+	return lines;
+}
+
 static void
 check_export(CheckPipeline *c)
 {
 	put_lines(c, api_check_try("sink", check_sink, c));
 	put_lines(c, api_check_try("logical decoding", check_decoding, c));
 	put_lines(c, api_check_try("tables", check_export_tables, c));
+	put_lines(c, api_check_try("stopped tables", check_stopped_tables, c));
 	put_lines(c, api_check_try("schema changes", check_schema_changes, c));
 	put_lines(c, api_check_try("slot", check_export_slot, c));
 }

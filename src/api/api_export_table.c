@@ -11,6 +11,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "utils/builtins.h"
+#include "utils/pg_lsn.h"
 #include "utils/timestamp.h"
 
 #include "api/api.h"
@@ -18,7 +19,10 @@
 
 PG_FUNCTION_INFO_V1(cdc_stat_export_table);
 
-#define STAT_EXPORT_TABLE_COLUMNS 9
+#define STAT_EXPORT_TABLE_COLUMNS 15
+
+/* ... of which that many say why it is stopped. */
+#define STOP_COLUMNS 6
 
 /* What chunks that do not count for good yet add to their table. */
 static void
@@ -37,6 +41,24 @@ add_chunks(CatalogExportTable *table, const List *chunks)
 		table->rows_copied += chunk->rows;
 		table->chunks += chunk->kind == CATALOG_EXPORT_RANGE;
 	}
+}
+
+static void
+put_stop(const CatalogExportTable *table, Datum *values, bool *nulls, int at)
+{
+	const char *texts[] = {table->stop_error.message, table->stop_error.sqlstate, table->stop_error.detail, table->stop_error.hint};
+	bool		is_stopped = table->state == CATALOG_EXPORT_STOPPED;
+
+	values[at] = LSNGetDatum(table->stop_lsn != 0 ? table->stop_lsn : table->stop_end_lsn);
+	nulls[at++] = !is_stopped;
+	for (int i = 0; i < (int) lengthof(texts); i++)
+	{
+		nulls[at] = !is_stopped || texts[i] == NULL;
+		values[at] = nulls[at] ? (Datum) 0 : CStringGetTextDatum(texts[i]);
+		at++;
+	}
+	values[at] = TimestampTzGetDatum(table->stopped_at);
+	nulls[at] = !is_stopped;
 }
 
 static void
@@ -65,6 +87,8 @@ put_tables(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline)
 		values[n++] = TimestampTzGetDatum(table->started_at);
 		nulls[n] = table->finished_at == 0;
 		values[n++] = TimestampTzGetDatum(table->finished_at);
+		put_stop(table, values, nulls, n);
+		n += STOP_COLUMNS;
 		Assert(n == STAT_EXPORT_TABLE_COLUMNS);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}

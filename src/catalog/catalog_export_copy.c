@@ -11,6 +11,7 @@
 #include "access/genam.h"
 #include "access/table.h"
 #include "access/transam.h"
+#include "access/xact.h"
 #include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "utils/builtins.h"
@@ -25,6 +26,7 @@
 static const char *const state_names[] = {
 	[CATALOG_EXPORT_SNAPSHOT] = "snapshot",
 	[CATALOG_EXPORT_STREAMING] = "streaming",
+	[CATALOG_EXPORT_STOPPED] = "stopped",
 	[CATALOG_EXPORT_REMOVED] = "removed"
 };
 
@@ -69,9 +71,24 @@ table_from_tuple(HeapTuple tuple, TupleDesc desc)
 	table->copies_begun = catalog_get_int32(tuple, desc, Anum_export_table_copies_begun);
 	table->started_at = catalog_get_time(tuple, desc, Anum_export_table_started_at);
 	table->finished_at = catalog_get_time(tuple, desc, Anum_export_table_finished_at);
+	table->stop_end_lsn = (XLogRecPtr) catalog_get_int64(tuple, desc, Anum_export_table_stop_end_lsn);
+	table->stop_lsn = (XLogRecPtr) catalog_get_int64(tuple, desc, Anum_export_table_stop_lsn);
+	catalog_get_error(tuple, desc, Anum_export_table_last_error, &table->stop_error);
+	table->stopped_at = catalog_get_time(tuple, desc, Anum_export_table_stopped_at);
 	return table;
 }
 
+static void
+fill_stop(XLogRecPtr end_lsn, XLogRecPtr lsn, const UtilErrorInfo *error, TimestampTz at, Datum *values, bool *nulls)
+{
+	values[Anum_export_table_stop_end_lsn - 1] = Int64GetDatum((int64) end_lsn);
+	values[Anum_export_table_stop_lsn - 1] = Int64GetDatum((int64) lsn);
+	values[Anum_export_table_stopped_at - 1] = TimestampTzGetDatum(at);
+	nulls[Anum_export_table_stop_end_lsn - 1] = nulls[Anum_export_table_stop_lsn - 1] = nulls[Anum_export_table_stopped_at - 1] = error == NULL;
+	catalog_set_error(values, nulls, Anum_export_table_last_error, error);
+}
+
+/* The worker's account of a table that is not stopped. */
 static void
 fill_table(const CatalogExportTable *table, Datum *values, bool *nulls)
 {
@@ -90,6 +107,7 @@ fill_table(const CatalogExportTable *table, Datum *values, bool *nulls)
 	values[Anum_export_table_started_at - 1] = TimestampTzGetDatum(table->started_at);
 	values[Anum_export_table_finished_at - 1] = TimestampTzGetDatum(table->finished_at);
 	nulls[Anum_export_table_finished_at - 1] = table->finished_at == 0;
+	fill_stop(0, 0, NULL, 0, values, nulls);
 }
 
 List *
@@ -152,6 +170,52 @@ catalog_export_table_delete(int32 pipeline_id, int32 table_id)
 	int32		keys[] = {pipeline_id, table_id};
 
 	catalog_delete_rows(CATALOG_REL_EXPORT_TABLE, lengthof(keys), keys);
+}
+
+void
+catalog_export_table_stop(int32 pipeline_id, Oid relid, XLogRecPtr end_lsn, XLogRecPtr lsn, const UtilErrorInfo *error)
+{
+	CatalogExportTable table = {.pipeline_id = pipeline_id,.relid = relid};
+	Datum		values[Natts_export_table] = {0};
+	bool		nulls[Natts_export_table] = {0};
+	bool		replaces[Natts_export_table] = {0};
+	bool		is_known = false;
+	CatalogScan scan;
+	HeapTuple	tuple;
+	ListCell   *lc;
+
+	catalog_lock_state(pipeline_id);
+	foreach(lc, catalog_export_table_list(pipeline_id))
+	{
+		const CatalogExportTable *row = lfirst(lc);
+
+		if (row->relid != relid)
+			continue;
+		table = *row;
+		is_known = true;
+	}
+	if (!is_known)
+	{
+		/* a table that is gone by now has no name */
+		table.name = get_rel_name(relid);
+		table.schema = table.name == NULL ? pstrdup("") : get_namespace_name(get_rel_namespace(relid));
+		if (table.name == NULL)
+			table.name = psprintf("%u", relid);
+		table.started_at = GetCurrentTimestamp();
+		table.state = CATALOG_EXPORT_STREAMING;
+		catalog_export_table_insert(&table);
+		CommandCounterIncrement();
+	}
+	table.state = CATALOG_EXPORT_STOPPED;
+	table.copies_begun = table.copies_asked;
+	fill_table(&table, values, nulls);
+	fill_stop(end_lsn, lsn, error, GetCurrentTimestamp(), values, nulls);
+	memset(replaces, true, sizeof(replaces));
+	catalog_scan_begin(&scan, CATALOG_REL_EXPORT_TABLE, RowExclusiveLock, 2, (int32[]) {pipeline_id, table.table_id});
+	tuple = catalog_scan_next(&scan);
+	if (HeapTupleIsValid(tuple))
+		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
+	catalog_scan_end(&scan);
 }
 
 /* Count a wish in the row of a table, which is there. */

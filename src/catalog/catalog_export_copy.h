@@ -21,10 +21,13 @@
 #include "nodes/pg_list.h"
 #include "utils/timestamp.h"
 
+#include "catalog/catalog.h"
+
 typedef enum CatalogExportTableState
 {
 	CATALOG_EXPORT_SNAPSHOT,
 	CATALOG_EXPORT_STREAMING,
+	CATALOG_EXPORT_STOPPED,		/* its changes are left out; until a copy of it is asked for */
 	CATALOG_EXPORT_REMOVED		/* no longer meant by the pipeline's patterns */
 } CatalogExportTableState;
 
@@ -46,6 +49,10 @@ typedef struct CatalogExportTable
 	int32		copies_begun;
 	TimestampTz started_at;
 	TimestampTz finished_at;	/* 0: not yet */
+	XLogRecPtr	stop_end_lsn;	/* end of the transaction that it stopped in; changes from stop_lsn on are left out of that, and all of later ones */
+	XLogRecPtr	stop_lsn;
+	CatalogError stop_error;	/* when read */
+	TimestampTz stopped_at;		/* 0: not stopped */
 } CatalogExportTable;
 
 extern List *catalog_export_table_list(int32 pipeline_id);
@@ -54,6 +61,11 @@ extern List *catalog_export_table_list(int32 pipeline_id);
 extern void catalog_export_table_insert(CatalogExportTable *table);
 extern void catalog_export_table_update(const CatalogExportTable *table);
 extern void catalog_export_table_delete(int32 pipeline_id, int32 table_id);
+
+/*
+ * A table stops at that place in the log: its row is written, or made. A copy that was asked for before is no longer.
+ */
+extern void catalog_export_table_stop(int32 pipeline_id, Oid relid, XLogRecPtr end_lsn, XLogRecPtr lsn, const UtilErrorInfo *error);
 
 /* A copy of a table is to be made, again when it was made before; the row may not be there yet. */
 extern void catalog_export_table_ask(int32 pipeline_id, Oid relid);

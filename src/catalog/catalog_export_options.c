@@ -13,6 +13,7 @@
 #include "catalog/catalog_export.h"
 #include "catalog/catalog_record_options.h"
 
+static const char *const on_error_values[] = {"stop_table", "stop", NULL};
 static const char *const snapshot_values[] = {"initial", "never", NULL};
 
 static const UtilOption export_option_list[] = {
@@ -22,6 +23,8 @@ static const UtilOption export_option_list[] = {
 	.description = "make what was written durable when it has this size; a transaction is never split"},
 	{.name = "flush_max_ms",.type = UTIL_OPTION_INT,.default_text = "200",.min = 0,.max = 60000,.unit = "ms",
 	.description = "make what was written durable at the latest after this time; 0: after every transaction"},
+	{.name = "on_error",.type = UTIL_OPTION_ENUM,.default_text = "stop_table",.values = on_error_values,
+	.description = "a table that cannot be shipped, or a row of it: stop that table, or the pipeline before it"},
 	{.name = "schema_changes",.type = UTIL_OPTION_BOOL,.default_text = "true",
 	.description = "ship what statements do to the tables' definitions, too"},
 	{.name = "slot_max_mb",.type = UTIL_OPTION_INT,.default_text = "0",.min = 0,.max = INT_MAX,.unit = "MB",

@@ -379,7 +379,11 @@ enum
 	Anum_export_table_copies_begun,
 	Anum_export_table_started_at,
 	Anum_export_table_finished_at,
-	Natts_export_table = Anum_export_table_finished_at
+	Anum_export_table_stop_end_lsn,
+	Anum_export_table_stop_lsn,
+	Anum_export_table_last_error,	/* and its SQLSTATE, detail and hint */
+	Anum_export_table_stopped_at = Anum_export_table_last_error + 4,
+	Natts_export_table = Anum_export_table_stopped_at
 };
 
 enum

@@ -27,6 +27,7 @@
 #define CDC_DECODE_H
 
 #include "postgres.h"
+#include "access/xlogdefs.h"
 #include "nodes/bitmapset.h"
 #include "nodes/pg_list.h"
 #include "utils/relcache.h"
@@ -46,6 +47,30 @@ typedef void (*DecodeMeet) (void *arg, Relation relation, const Bitmapset *colum
 
 /* Let the decoding context that this process starts next hand its records to emit. */
 extern void decode_take(DecodeEmit emit, DecodeMeet meet, void *arg);
+
+/* What is being made into a record: after something was thrown, what it was about. */
+typedef struct DecodePlace
+{
+	Oid			relid;			/* the table; InvalidOid: nothing of one table */
+	XLogRecPtr	txn_end;		/* end of the transaction; Invalid: a row of a copy */
+	XLogRecPtr	lsn;			/* of the change */
+	bool		in_receiver;	/* emit was called with it */
+} DecodePlace;
+
+extern DecodePlace decode_place_now;
+
+/*
+ * Tables whose changes are left out from a place on: in the transaction that ends at txn_end those from lsn on, and all that come later. Lives in
+ * CurrentMemoryContext. Transactions that end at or before skip_until are somebody else's business. With names: no other table may be shipped
+ * under them.
+ */
+typedef struct DecodeStops DecodeStops;
+
+extern DecodeStops *decode_stops_create(XLogRecPtr skip_until);
+extern void decode_stops_add(DecodeStops *stops, Oid relid, XLogRecPtr txn_end, XLogRecPtr lsn, const char *schema, const char *name);
+
+/* The decoding context that this process starts next heeds it. */
+extern void decode_stops_use(DecodeStops *stops);
 
 /* Throws for options (List of DefElem) that the plugin does not take. */
 extern void decode_options_check(List *options);

@@ -92,7 +92,9 @@ take_row(DecodeChunkReader *reader)
 		record.now_us = decode_now_us();
 		record.table = reader->entry->table;
 		record.after = decode_change_cells(reader->entry, row, false, op, NULL);
+		decode_place_now.in_receiver = true;
 		reader->enough = !reader->row(reader->arg, &record);
+		decode_place_now.in_receiver = false;
 		reader->chunk->rows++;
 	}
 	MemoryContextSwitchTo(old_context);
@@ -213,6 +215,7 @@ decode_chunk_read(DecodeCopy *copy, DecodeCopyTable *table, DecodeChunkRow row, 
 	if (reader.relation == NULL)
 		return DECODE_CHUNK_GONE;
 	decode_pin_settings();
+	decode_place_set(table->relid, InvalidXLogRecPtr, InvalidXLogRecPtr);
 	if (reader.relation->rd_rel->relkind == RELKIND_RELATION && RelationNeedsWAL(reader.relation))
 	{
 		reader.entry = decode_relation_look(copy->state, reader.relation);
@@ -234,6 +237,7 @@ decode_chunk_read(DecodeCopy *copy, DecodeCopyTable *table, DecodeChunkRow row, 
 			result = DECODE_CHUNK_BUSY;
 		MemoryContextDelete(reader.row_context);
 	}
+	decode_place_leave();
 	relation_close(reader.relation, NoLock);
 	return result;
 }

@@ -119,7 +119,11 @@ startup_cb(LogicalDecodingContext *ctx, OutputPluginOptions *plugin_options, boo
 	decode_text_init(state);
 	decode_relations_init(state);
 	if (!is_init)
+	{
 		decode_copy_attach(state);
+		decode_stops_attach(state);
+	}
+	decode_place_leave();
 	MemoryContextSwitchTo(old_context);
 }
 
@@ -236,7 +240,9 @@ emit(DecodeState *state, const CdcRecord *record)
 {
 	MemoryContext old_context = MemoryContextSwitchTo(state->change_context);
 
+	decode_place_now.in_receiver = true;
 	state->emit(state->emit_arg, record);
+	decode_place_now.in_receiver = false;
 	MemoryContextSwitchTo(old_context);
 }
 
@@ -581,12 +587,19 @@ static void
 change_cb(LogicalDecodingContext *ctx, ReorderBufferTXN *txn, Relation relation, ReorderBufferChange *change)
 {
 	DecodeState *state = ctx->output_plugin_private;
-	DecodeRelation *entry = decode_relation_get(state, relation);
+	DecodeRelation *entry;
 	MemoryContext old_context;
 	CdcOutOp	op;
 	int			action;
 
 	CHECK_FOR_INTERRUPTS();
+	if (state->stops != NULL && decode_stops_cover(state, RelationGetRelid(relation), txn->end_lsn, change->lsn))
+	{
+		skip(ctx);
+		return;
+	}
+	decode_place_set(RelationGetRelid(relation), txn->end_lsn, change->lsn);
+	entry = decode_relation_get(state, relation);
 	switch (change->action)
 	{
 		case REORDER_BUFFER_CHANGE_INSERT:
@@ -602,15 +615,18 @@ change_cb(LogicalDecodingContext *ctx, ReorderBufferTXN *txn, Relation relation,
 			action = DECODE_DELETE;
 			break;
 		default:
+			decode_place_leave();
 			return;
 	}
 	if ((entry->actions & action) == 0)
 	{
+		decode_place_leave();
 		skip(ctx);
 		return;
 	}
 	old_context = MemoryContextSwitchTo(state->change_context);
 	ship_change(state, txn, entry, relation, change, op);
+	decode_place_leave();
 	MemoryContextSwitchTo(old_context);
 	MemoryContextReset(state->change_context);
 }
@@ -672,12 +688,18 @@ truncate_cb(LogicalDecodingContext *ctx, ReorderBufferTXN *txn, int nrelations, 
 
 	for (int i = 0; i < nrelations; i++)
 	{
-		DecodeRelation *entry = decode_relation_get(state, relations[i]);
-		bool		by_root = entry->publish_as != RelationGetRelid(relations[i]) && goes_with_its_root(relations[i], nrelations, relations);
+		DecodeRelation *entry;
+		bool		by_root;
 
+		if (decode_stops_cover(state, RelationGetRelid(relations[i]), txn->end_lsn, change->lsn))
+			continue;
+		decode_place_set(RelationGetRelid(relations[i]), txn->end_lsn, change->lsn);
+		entry = decode_relation_get(state, relations[i]);
+		by_root = entry->publish_as != RelationGetRelid(relations[i]) && goes_with_its_root(relations[i], nrelations, relations);
 		if ((entry->actions & DECODE_TRUNCATE) != 0 && decode_copy_truncate(state, txn, relations[i], by_root) && !by_root)
 			ship_truncate(state, txn, entry, relations[i], change);
 	}
+	decode_place_leave();
 	MemoryContextSwitchTo(old_context);
 	MemoryContextReset(state->change_context);
 }
@@ -694,8 +716,12 @@ ship_schema_changes(DecodeState *state, ReorderBufferTXN *txn, XLogRecPtr lsn, S
 	foreach(lc, is_ours && state->options.schema_changes ? items : NIL)
 	{
 		CdcRecord	record = {.kind = CDC_RECORD_SCHEMA};
+		Oid			relid = ((const CdcSchemaItem *) lfirst(lc))->relid;
 		DecodeTxn  *own;
 
+		if (decode_stops_cover(state, relid, txn->end_lsn, lsn))
+			continue;
+		decode_place_set(relid, txn->end_lsn, lsn);
 		if (!decode_schema_record(state, lfirst(lc), items, &record))
 			continue;
 		own = ensure_begun(state, txn);
@@ -706,6 +732,7 @@ ship_schema_changes(DecodeState *state, ReorderBufferTXN *txn, XLogRecPtr lsn, S
 		record.order = ++own->out.nchanges;
 		emit(state, &record);
 	}
+	decode_place_leave();
 	MemoryContextSwitchTo(old_context);
 	MemoryContextReset(state->change_context);
 	return is_ours;

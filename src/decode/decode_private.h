@@ -177,6 +177,7 @@ typedef struct DecodeState
 
 	HTAB	   *claims;			/* names that are shipped, and whose they may be: decode_route.c; NULL: nobody looks */
 
+	DecodeStops *stops;			/* NULL: no table is stopped */
 	DecodeCopy *copy;			/* NULL: everything is shipped */
 
 	/* the default emit */
@@ -236,6 +237,28 @@ extern void decode_route_name(const DecodeState *state, const char *schema, cons
 
 /* The relation that a name belongs to, after routes; throws when another one has it. */
 extern void decode_route_claim(const DecodeState *state, Oid relid, const char *schema, const char *name);
+
+/* in decode_stop.c */
+extern void decode_stops_attach(DecodeState *state);
+
+/* Is a change of a table left out? */
+extern bool decode_stops_cover(const DecodeState *state, Oid relid, XLogRecPtr txn_end, XLogRecPtr lsn);
+
+/* Throws when another table, which is stopped, was shipped under the name. */
+extern void decode_stops_check_name(const DecodeState *state, Oid relid, const char *schema, const char *name);
+
+/* From here on it is about that change, or row of a copy, of a table. */
+static inline void
+decode_place_set(Oid relid, XLogRecPtr txn_end, XLogRecPtr lsn)
+{
+	decode_place_now = (DecodePlace) {.relid = relid,.txn_end = txn_end,.lsn = lsn};
+}
+
+static inline void
+decode_place_leave(void)
+{
+	decode_place_now.relid = InvalidOid;
+}
 
 /* in decode_publication.c */
 

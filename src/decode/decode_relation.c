@@ -329,6 +329,7 @@ build(DecodeState *state, DecodeRelation *entry, Relation relation)
 			decode_route_name(state, get_namespace_name(RelationGetNamespace(publish_as)), RelationGetRelationName(publish_as),
 							  &entry->table->schema, &entry->table->name);
 			decode_route_claim(state, published.publish_as, entry->table->schema, entry->table->name);
+			decode_stops_check_name(state, RelationGetRelid(relation), entry->table->schema, entry->table->name);
 			add_columns(state, entry, publish_as, relation, &published);
 			decode_filter_init(entry, publish_as, relation, &published);
 			if (!decode_transform_init(state, entry, publish_as, relation, key, published.actions))

@@ -329,7 +329,8 @@ load(ExportCopy *copy, const CatalogExport *state)
 	{
 		const CatalogExportTable *row = lfirst(lc);
 
-		if (row->state != CATALOG_EXPORT_REMOVED)
+		/* changes of a stopped one are left out, so nothing is copied; what it got stays */
+		if (row->state != CATALOG_EXPORT_REMOVED && row->state != CATALOG_EXPORT_STOPPED)
 			set_last_key(add_table(copy, row), row->signature, row->last_key);
 	}
 	foreach(lc, chunks)

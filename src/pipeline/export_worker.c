@@ -42,6 +42,7 @@
 #include "pipeline/export_copy.h"
 #include "pipeline/export_plugin.h"
 #include "pipeline/export_rights.h"
+#include "pipeline/export_stop.h"
 #include "pipeline/export_transaction.h"
 #include "pipeline/export_watch.h"
 #include "pipeline/worker.h"
@@ -485,11 +486,23 @@ run(Worker *worker)
 	}
 	export_watch_begin();
 	export->copy = export_copy_open(worker, export->state, export->sink, &export->durable);
+	export_stops_use(worker, export->durable.lsn);
 	decode_take(receive, meet, export);
 	/* a crash takes the slot back; what was read and not shipped stays so, whatever the options are now */
 	export->reader = decode_reader_open(export->state->slot_name, Max(export->durable.lsn, export->state->confirmed_lsn),
 										export_plugin_options(worker->pipeline));
-	follow(export);
+	PG_TRY();
+	{
+		follow(export);
+	}
+	PG_CATCH();
+	{
+		/* what was not flushed comes again to the next worker, which goes on without the table */
+		if (!export_stop_table(worker, export->durable.lsn))
+			PG_RE_THROW();
+		proc_exit(0);
+	}
+	PG_END_TRY();
 }
 
 void

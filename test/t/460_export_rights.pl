@@ -1,6 +1,6 @@
 # cells: pg15 pg18
 # Who owns a pipeline must not get by it what he may not SELECT: a right that is taken away stops it before the next change is shipped,
-# and given back it goes on by itself, with everything.
+# and given back it goes on by itself, with everything: with option on_error "stop". Without, it is the table that stops (593).
 
 use strict;
 use warnings;
@@ -22,7 +22,7 @@ grant select on all tables in schema shop to readers;
 grant usage on foreign server files to owner_of_it;
 grant execute on function cdc_create_pipeline, cdc_start_pipeline, cdc_stop_pipeline, cdc_alter_pipeline to owner_of_it;
 set role owner_of_it;
-select cdc_create_pipeline('shop_out', sink => 'files', tables => '{shop.*}');
+select cdc_create_pipeline('shop_out', sink => 'files', tables => '{shop.*}', options => '{"on_error": "stop"}');
 SQL
 $export->{created} = 1;
 $export->start->wait_for_state('streaming');

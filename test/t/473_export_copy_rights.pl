@@ -22,7 +22,7 @@ grant select on all tables in schema shop to owner_of_it;
 grant usage on foreign server files to owner_of_it;
 grant execute on function cdc_create_pipeline to owner_of_it;
 set role owner_of_it;
-select cdc_create_pipeline('shop_out', sink => 'files', tables => '{shop.*}', options => '{"snapshot_chunk_rows": 100, "flush_max_ms": 0, "format": "json"}');
+select cdc_create_pipeline('shop_out', sink => 'files', tables => '{shop.*}', options => '{"snapshot_chunk_rows": 100, "flush_max_ms": 0, "format": "json", "on_error": "stop"}');
 SQL
 $export->{created} = 1;
 $export->start->wait_for_state('streaming')->stop;
