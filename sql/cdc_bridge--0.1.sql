@@ -70,6 +70,8 @@ CREATE TABLE cdc_bridge.pipeline_table
 	target_table text NOT NULL,
 	-- Does the target hold all rows as of the pipeline's position? A dump has this, and not the table's state.
 	complete boolean NOT NULL DEFAULT false,
+	-- Did the pipeline make the target, so that it goes when the source table is dropped?
+	made boolean NOT NULL DEFAULT false,
 	CONSTRAINT pipeline_table_pkey PRIMARY KEY (pipeline_id, table_id),
 	CONSTRAINT pipeline_table_source_key UNIQUE (pipeline_id, source_schema, source_table)
 );

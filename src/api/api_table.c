@@ -28,6 +28,7 @@
 #include "catalog/catalog_export_copy.h"
 #include "mysql/mysql_server.h"
 #include "pipeline/shmem.h"
+#include "util/util_helper_table.h"
 #include "util/util_pattern.h"
 
 PG_FUNCTION_INFO_V1(cdc_add_table);
@@ -175,7 +176,8 @@ cdc_add_table(PG_FUNCTION_ARGS)
 					(errcode(ERRCODE_DUPLICATE_OBJECT),
 					 errmsg("table \"%s\" is in pipeline \"%s\" already", pattern, pipeline->name),
 					 errhint("To copy it anew, use cdc_resync_table().")));
-		if (!matches)
+		/* a wildcard does not mean tables that tools make for a while */
+		if (!matches || (pipeline->sink == NULL && util_helper_table_bases(table) != NIL && !util_patterns_name(patterns, schema, table)))
 			patterns = lappend(patterns, pattern);
 	}
 	else if (!list_has(patterns, pattern))

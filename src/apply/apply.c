@@ -98,6 +98,8 @@ apply_create(const CatalogPipeline *pipeline, CatalogPositionLog *log,
 	apply->maxgtids = GTIDS_FIRST;
 	apply->gtids = palloc(sizeof(CdcGtid) * apply->maxgtids);
 
+	apply->online_change_follows = strcmp(word_option(pipeline, "online_schema_change"), "follow") == 0;
+	apply->wishes_cxt = AllocSetContextCreate(cxt, "cdc apply wishes", ALLOCSET_SMALL_SIZES);
 	apply->code_cxt = AllocSetContextCreate(cxt, "cdc apply stored code", ALLOCSET_SMALL_SIZES);
 	apply->shape_cxt = AllocSetContextCreate(cxt, "cdc apply shape", ALLOCSET_SMALL_SIZES);
 	apply->cascade_cxt = AllocSetContextCreate(cxt, "cdc apply cascades", ALLOCSET_SMALL_SIZES);
@@ -144,6 +146,7 @@ forget_open(Apply *apply)
 
 	memset(&apply->pending, 0, sizeof(apply->pending));
 	apply->open = false;
+	apply->commit_due = false;
 	apply->txns_open = 0;
 	apply->rows = 0;
 	apply->bytes = 0;
@@ -201,6 +204,7 @@ apply_commit(Apply *apply)
 	PushActiveSnapshot(GetTransactionSnapshot());
 	write_learned(apply);
 	catalog_position_log_append(apply->log, &apply->streamed, apply->gtids, apply->ngtids);
+	apply_wishes_write(apply);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(caller);
@@ -211,6 +215,7 @@ apply_commit(Apply *apply)
 	apply_undone_prune(apply);
 	apply_careful_committed(apply);
 	apply_dead_letters_committed(apply);
+	apply_wishes_forget(apply, true);
 
 	apply->stats.transactions += apply->pending.transactions;
 	apply->stats.changes += apply->pending.changes;
@@ -246,6 +251,7 @@ undo(Apply *apply)
 	apply->txn_changes = 0;
 	apply_hold_end(apply);
 	apply_undone_reset(apply);
+	apply_wishes_forget(apply, false);
 	apply->ngtids = 0;
 	apply->moved = false;
 	apply->letters_open = 0;
@@ -280,6 +286,16 @@ apply_stop_make(ApplyTable *table, int sqlstate, char *message, const char *deta
 	stop->error->message = message;
 	stop->error->detail = detail ? pstrdup(detail) : NULL;
 	stop->error->hint = pstrdup(hint ? hint : APPLY_HINT_ANEW);
+	return stop;
+}
+
+ApplyStop *
+apply_stop_for(ApplyTable *table, UtilErrorInfo *error)
+{
+	ApplyStop  *stop = palloc0(sizeof(ApplyStop));
+
+	stop->table = table;
+	stop->error = error;
 	return stop;
 }
 
@@ -989,7 +1005,7 @@ apply_flush_due(Apply *apply)
 
 	if (apply->in_txn || (!apply->open && !apply->moved))
 		return false;
-	if (apply->careful)
+	if (apply->careful || apply->commit_due || apply->join_wanted)
 		return true;
 	if (apply->rows >= apply->max_rows || apply->bytes >= apply->max_bytes ||
 		apply->ngtids >= MAX_PENDING_GTIDS)

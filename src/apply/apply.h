@@ -113,6 +113,13 @@ extern const CdcPosition *apply_streamed(const Apply *apply);
 /* Read table states again (a table was handed over or stopped by somebody else). Call outside a transaction. */
 extern void apply_reload_tables(Apply *apply);
 
+/*
+ * Do tables want to join, or to be copied anew, because of what the stream brought? is_idle: the source has nothing more for
+ * the moment; else tables that are made one after the other are gathered. And: snapshot_join has looked.
+ */
+extern bool apply_gathering_is_over(const Apply *apply, bool is_idle);
+extern void apply_gathered(Apply *apply);
+
 /* Tables by state, for the pipeline's own state. */
 extern void apply_count_tables(const Apply *apply, int *total, int *pending, int *stopped);
 

@@ -75,6 +75,7 @@ typedef struct ApplyTable
 	uint64		touched;		/* number of the source transaction that last changed it here */
 	ApplyTableStats delta;		/* since the last flush */
 	bool		in_dirty;		/* is in Apply.dirty */
+	bool		awaits_copy;	/* it is to be copied anew, from a place that the stream has not come to: its changes are in that copy */
 	bool		seen;			/* was in the catalog when the tables were last read */
 } ApplyTable;
 
@@ -100,6 +101,15 @@ struct Apply
 	bool		stop_pipeline;	/* what would stop a table ends the worker instead */
 	SchemaTypeOptions types;
 	CatalogChangeRules rules;
+	bool		online_change_follows;	/* a table that takes the name of another has the same rows */
+
+	/* what is written by the next commit: apply_history.c */
+	MemoryContext wishes_cxt;
+	List	   *history;		/* of CatalogSchemaChange */
+	List	   *copies_wanted;	/* of int: tables that are to be copied anew */
+	bool		tables_wanted;	/* tables want to join, or are to be copied anew */
+	bool		tables_wanted_soon; /* before the stream goes on */
+	TimestampTz gathered_since; /* tables that are made one after the other are to join together; 0: none are */
 
 	/* tables */
 	List	   *tables;			/* of ApplyTable */
@@ -239,6 +249,9 @@ extern void apply_count_anew(Apply *apply);
 
 /* A change of the source transaction has come, whatever becomes of it. */
 extern void apply_count_read(Apply *apply, const CdcChange *change);
+
+/* A stop for an error that was caught. */
+extern ApplyStop *apply_stop_for(ApplyTable *table, UtilErrorInfo *error);
 
 /* Apply one change of the source transaction that is open, if its table wants it. */
 extern ApplyResult apply_change(Apply *apply, const CdcChange *change);
@@ -546,5 +559,38 @@ extern List *apply_stop_lasting(Apply *apply);
 
 /* A statement by itself is passed over because somebody asked for it. Returns the number of row changes that go with it. */
 extern int64 apply_statement_passed_over(Apply *apply, const CdcEvent *event);
+
+/* Has the stream brought no change of a table whose copy is under way? */
+extern bool apply_table_is_unchanged(Apply *apply, const ApplyTable *table);
+
+/* ---- apply_table_statement.c ---- */
+
+/*
+ * A statement that makes, drops, empties or renames tables, or moves rows without events: do what the options want. False
+ * when it is none of these, or when its tables are to stop.
+ */
+extern bool apply_table_statement(Apply *apply, const CdcEvent *event, const struct DdlStatement *statement, const CdcPosition *at);
+
+/* ---- apply_ddl.c ---- */
+
+/*
+ * Run a step that needs the targets of tables (List of ApplyTable) for itself, in a transaction of its own, which stays open
+ * and is committed with the position behind the event. Waits for its locks as long as it takes. Returns NULL, or the tables'
+ * own error, with everything undone. Never inside a source transaction; batches have been written.
+ */
+typedef void (*ApplyDdlStep) (Apply *apply, void *arg);
+extern UtilErrorInfo *apply_ddl_try(Apply *apply, List *tables, ApplyDdlStep step, void *arg);
+
+/* ---- apply_history.c ---- */
+
+/* A row of the history, written with the position behind the event. Position, times and GTID are filled in. */
+extern void apply_history_add(Apply *apply, const CdcEvent *event, const CatalogSchemaChange *change);
+
+/* Let tables join; soon: before the stream goes on. And: copy one anew, its changes being passed over until then. */
+extern void apply_wish_tables(Apply *apply, bool soon);
+extern void apply_wish_copy(Apply *apply, ApplyTable *table);
+
+extern void apply_wishes_write(Apply *apply);	/* into the transaction that is about to be committed */
+extern void apply_wishes_forget(Apply *apply, bool committed);
 
 #endif							/* CDC_APPLY_PRIVATE_H */

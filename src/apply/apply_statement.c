@@ -82,7 +82,7 @@ children_of_named(Apply *apply, const DdlStatement *statement)
 static bool
 leaves_cascades(const DdlStatement *statement, const ApplyTable *table)
 {
-	return statement->kind == DDL_ALTER_TABLE && !statement->changes_shape &&
+	return statement->kind == DDL_ALTER_TABLE && !statement->changes_shape && !statement->renames && !statement->moves_rows &&
 		(table->def == NULL || !(table->def->known & CDC_FOREIGN_UNLOGGED));
 }
 
@@ -160,7 +160,7 @@ is_of_no_consequence(const DdlStatement *statement)
 			return statement->is_temporary;
 		case DDL_ALTER_TABLE:
 		case DDL_INDEX:
-			return !statement->changes_shape && !statement->changes_cascades;
+			return !statement->changes_shape && !statement->changes_cascades && !statement->renames && !statement->moves_rows;
 
 		case DDL_XA_COMMIT:
 		case DDL_XA_ROLLBACK:
@@ -381,28 +381,28 @@ finish_prepared(Apply *apply, const CdcEvent *event, const DdlStatement *stateme
 	return prepared != NULL ? apply_prepared_commit(apply, event, prepared) : APPLY_OK;
 }
 
-/*
- * Does a CREATE TABLE make a table that we know as it made it? The stream was
- * behind when the table's definition was read. Had it been read before the
- * statement, the table would have been there already, and would have had to be
- * dropped or renamed first, where it would have stopped; see also what
- * snapshot_join.c says on definitions. A drop that was kept out of the log shows
- * by changes that came before.
- */
-static bool
-makes_what_we_know(Apply *apply, const DdlStatement *statement, const ApplyTable *table)
+/* Has the stream brought no change of a table whose copy is under way? */
+bool
+apply_table_is_unchanged(Apply *apply, const ApplyTable *table)
 {
 	bool		changed;
 	bool		keeps_rows;
 
-	if (statement->kind != DDL_CREATE_TABLE || !statement->certain || statement->or_replace ||
-		!apply_table_is_copying(table) || (apply->in_txn && table->touched == apply->txn_no))
+	if (!apply_table_is_copying(table) || (apply->in_txn && table->touched == apply->txn_no))
 		return false;
 	apply_begin(apply);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	catalog_deleted_notes(apply->pipeline_id, table->table_id, &changed, &keeps_rows);
 	PopActiveSnapshot();
 	return !changed;
+}
+
+/* The same for the table of a CREATE TABLE: see makes_what_we_know in apply_table_statement.c. */
+static bool
+makes_what_we_know(Apply *apply, const DdlStatement *statement, const ApplyTable *table)
+{
+	return statement->kind == DDL_CREATE_TABLE && statement->certain && !statement->or_replace &&
+		apply_table_is_unchanged(apply, table);
 }
 
 static void
@@ -583,6 +583,8 @@ apply_statement(Apply *apply, const CdcEvent *event)
 	if (apply_write_batches(apply) == APPLY_REWIND)
 		return APPLY_REWIND;
 	cdc_position_format(at, position);
+	if (apply_table_statement(apply, event, &statement, at))
+		return APPLY_OK;
 	tell_new_tables(apply, &statement, position);
 	if (statement.kind == DDL_HARMLESS)
 		apply_forget_code(apply);

@@ -158,6 +158,8 @@ take_table(Apply *apply, const CatalogTable *from)
 		table->letters_known = false;
 	if (!table->letters_known)
 		apply->letters_counted = -1;	/* chunks may have brought some */
+	if (table->table_id != from->table_id || table->generation != from->generation)
+		table->awaits_copy = false;
 	table->table_id = from->table_id;
 	table->generation = from->generation;
 	table->state = from->state;
@@ -261,7 +263,7 @@ apply_table_joined_after(const ApplyTable *table, const CdcPosition *position)
 bool
 apply_table_joins_later(const ApplyTable *table, const CdcPosition *position)
 {
-	if (table->begins_anew)
+	if (table->begins_anew || table->awaits_copy)
 		return true;
 	/* one without a key joins at the mark of its copy, which is not known yet: all of this will be in it */
 	if (table->def != NULL && table->def->nkey == 0 && apply_table_is_copying(table) &&

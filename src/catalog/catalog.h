@@ -186,6 +186,8 @@ typedef struct CatalogTable
 	char	   *target_table;
 	bool		complete;		/* its rows are those of the pipeline's position: as long as it is STREAMING; all that a dump says of that */
 
+	bool		made;			/* the pipeline made the target */
+
 	/* from table_state */
 	CatalogTableState state;
 	int32		generation;		/* grows with each new snapshot of the table */
@@ -243,7 +245,7 @@ extern bool catalog_table_set_stopped(int32 pipeline_id, int32 table_id, const C
 /* Put another definition in the place of a table's; no-op when it has no state. */
 extern void catalog_table_set_definition(int32 pipeline_id, int32 table_id, Datum definition);
 
-/* The table has the names that stand in *table, at the source and here. No-op for one that has left. */
+/* The table has the names that stand in *table, at the source and here, and its target was made by us or not. No-op for one that has left. */
 extern void catalog_table_set_names(const CatalogTable *table);
 
 /* A table leaves its pipeline; what belonged to it goes with catalog_table_forget, by the ingest worker. Call catalog_pipeline_ask_tables before. */
@@ -280,6 +282,12 @@ extern bool catalog_table_allow_chunks(int32 pipeline_id, int32 table_id, int32 
  * not allowed yet that is noted, and true: the mark to come will tell whether every chunk sees it.
  */
 extern bool catalog_table_pass_xa(int32 pipeline_id, int32 table_id, const CdcPosition *at);
+
+/*
+ * The source's table was emptied, and so was the target. A copy that is under way begins anew, with another generation. The
+ * caller holds the table's lock.
+ */
+extern void catalog_table_restart_empty(int32 pipeline_id, int32 table_id, bool keyless);
 
 /*
  * A table without a key: its copy begins, or begins anew, with that generation, and has no join position until

@@ -99,7 +99,8 @@ enum
 	Anum_pipeline_table_target_schema,
 	Anum_pipeline_table_target_table,
 	Anum_pipeline_table_complete,
-	Natts_pipeline_table = Anum_pipeline_table_complete
+	Anum_pipeline_table_made,
+	Natts_pipeline_table = Anum_pipeline_table_made
 };
 
 enum

@@ -21,6 +21,7 @@ static const char *const collapse_values[] = {"auto", "off", NULL};
 static const char *const cascades_values[] = {"synthesise", "refuse", "target", NULL};
 static const char *const on_error_values[] = {"stop_table", "dead_letter", "stop", NULL};
 static const char *const on_position_lost_values[] = {"fail", "resync", NULL};
+static const char *const online_change_values[] = {"resync", "follow", NULL};
 static const char *const zero_date_values[] = {"error", "null", "epoch", "infinity", NULL};
 static const char *const nul_bytes_values[] = {"error", "strip", "replace", NULL};
 static const char *const schema_changes_values[] = {"evolve", "try_evolve", "lenient", "ignore", "exception", NULL};
@@ -59,6 +60,8 @@ static const UtilOption option_list[] = {
 	.description = "a target that has rows when the pipeline first runs: stop the table, keep the rows, or begin with an empty or a new table"},
 	{.name = "on_position_lost",.type = UTIL_OPTION_ENUM,.default_text = "fail",.values = on_position_lost_values,
 	.description = "the source no longer has what is not applied, or another server lacks what is: fail, or copy all tables anew beside their rows"},
+	{.name = "online_schema_change",.type = UTIL_OPTION_ENUM,.default_text = "resync",.values = online_change_values,
+	.description = "a table takes the name of a mirrored one, as tools for online schema changes do it: copy it anew, or trust that it has the same rows and only follow its shape"},
 	{.name = "routes",.type = UTIL_OPTION_ARRAY,
 	.description = "which schema and table a source table goes to: objects with a pattern, or a regular expression, and the names; the first that fits decides"},
 	{.name = "schema_changes",.type = UTIL_OPTION_ENUM,.default_text = "evolve",.values = schema_changes_values,

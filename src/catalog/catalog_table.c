@@ -66,6 +66,7 @@ table_from_tuple(HeapTuple tuple, TupleDesc desc)
 	table->target_schema = catalog_get_text(tuple, desc, Anum_pipeline_table_target_schema);
 	table->target_table = catalog_get_text(tuple, desc, Anum_pipeline_table_target_table);
 	table->complete = catalog_get_bool(tuple, desc, Anum_pipeline_table_complete);
+	table->made = catalog_get_bool(tuple, desc, Anum_pipeline_table_made);
 	table->state = CATALOG_TABLE_STOPPED;
 	return table;
 }
@@ -236,6 +237,7 @@ insert_table_row(const CatalogTable *table)
 	catalog_set_text(values, nulls, Anum_pipeline_table_target_schema, table->target_schema);
 	catalog_set_text(values, nulls, Anum_pipeline_table_target_table, table->target_table);
 	values[Anum_pipeline_table_complete - 1] = BoolGetDatum(table->state == CATALOG_TABLE_STREAMING);
+	values[Anum_pipeline_table_made - 1] = BoolGetDatum(table->made);
 
 	rel = table_open(catalog_relation_oid(CATALOG_REL_PIPELINE_TABLE), RowExclusiveLock);
 	catalog_tuple_insert(rel, values, nulls);
@@ -284,6 +286,8 @@ catalog_table_set_names(const CatalogTable *table)
 	catalog_set_text(values, nulls, Anum_pipeline_table_target_table, table->target_table);
 	for (int i = 0; i < (int) lengthof(attnums); i++)
 		replaces[attnums[i] - 1] = true;
+	values[Anum_pipeline_table_made - 1] = BoolGetDatum(table->made);
+	replaces[Anum_pipeline_table_made - 1] = true;
 	catalog_scan_begin(&scan, CATALOG_REL_PIPELINE_TABLE, RowExclusiveLock, 2, keys);
 	tuple = catalog_scan_next(&scan);
 	if (HeapTupleIsValid(tuple))
@@ -719,6 +723,35 @@ catalog_table_put_off(int32 pipeline_id, int32 table_id, const UtilErrorInfo *er
 	state_update_set(&update, Anum_table_state_resync_wanted, BoolGetDatum(true));
 	state_update_set_error(&update, error);
 	state_update_end(&update, found);
+}
+
+void
+catalog_table_restart_empty(int32 pipeline_id, int32 table_id, bool keyless)
+{
+	CdcPosition unknown = {0};
+	StateUpdate update;
+	bool		is_due;
+
+	state_update_begin(&update, pipeline_id, table_id);
+	is_due = state_update_is_in(&update, CATALOG_TABLE_SNAPSHOT) || state_update_is_in(&update, CATALOG_TABLE_CATCHUP);
+	if (is_due)
+	{
+		int32		generation = catalog_get_int32(update.tuple, RelationGetDescr(update.scan.rel),
+												   Anum_table_state_generation);
+
+		state_update_set(&update, Anum_table_state_state, CStringGetTextDatum(state_names[CATALOG_TABLE_SNAPSHOT]));
+		state_update_set(&update, Anum_table_state_generation, Int32GetDatum(generation + 1));
+		state_update_set_position(&update, Anum_table_state_high_file, &unknown);
+		state_update_set(&update, Anum_table_state_rows_copied, Int64GetDatum(0));
+		state_update_set(&update, Anum_table_state_chunks, Int32GetDatum(0));
+		update.nulls[Anum_table_state_snapshot_finished_at - 1] = true;
+		update.replaces[Anum_table_state_snapshot_finished_at - 1] = true;
+		if (keyless)
+			state_update_set_position(&update, Anum_table_state_join_file, &unknown);
+	}
+	state_update_end(&update, is_due);
+	if (is_due)
+		delete_snapshot_rows(pipeline_id, table_id);
 }
 
 void

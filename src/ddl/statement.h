@@ -61,6 +61,9 @@ typedef struct DdlStatement
 	bool		certain;		/* "tables" are all tables that the statement acts on */
 	bool		changes_shape;	/* ALTER and INDEX: false only when every clause is known to leave columns and key alone */
 	bool		changes_default;	/* ALTER: a column's default, which changes no shape */
+	bool		renames;		/* ALTER: RENAME TO; tables[1] is the new name */
+	bool		moves_rows;		/* ALTER: rows come or go without being logged: partitions, tablespaces */
+	bool		removes_rows;	/* ... they only go */
 	bool		changes_cascades;	/* ALTER: a foreign key that does something to rows is added, or any is dropped */
 	bool		is_temporary;	/* CREATE or DROP TEMPORARY TABLE */
 	bool		if_not_exists;	/* CREATE TABLE IF NOT EXISTS: a no-op on a table that exists */

@@ -58,6 +58,14 @@ alteration_is_harmless(DdlParser *p)
 	return true;
 }
 
+/* Such a clause is alone in its statement: commas in it are between partitions. */
+static void
+skip_partitions(DdlParser *p)
+{
+	while (!ddl_at_end(p))
+		ddl_advance(p);
+}
+
 /*
  * Read the first words of a clause: can it touch columns, key or rows? Other
  * tables that it names are added.
@@ -71,6 +79,12 @@ clause_is_harmless(DdlParser *p)
 		return alteration_is_harmless(p);
 	if (ddl_accept_word(p, "DROP"))
 	{
+		if (ddl_at_word(p, "PARTITION"))
+		{
+			p->out->moves_rows = p->out->removes_rows = true;
+			skip_partitions(p);
+			return true;
+		}
 		p->out->changes_cascades |= ddl_at_word(p, "FOREIGN");
 		return ddl_at_word(p, "FOREIGN") || ddl_at_word(p, "CHECK");
 	}
@@ -87,8 +101,11 @@ clause_is_harmless(DdlParser *p)
 			return false;
 		if (!ddl_accept_word(p, "TO") && !ddl_accept_word(p, "AS"))
 			(void) ddl_accept_sign(p, '=');
+		/* a later clause wins; one that cannot be read leaves the statement uncertain */
+		p->out->ntables = 1;
+		p->out->renames = true;
 		(void) ddl_read_table(p);
-		return false;
+		return true;
 	}
 	if (ddl_accept_word(p, "EXCHANGE"))
 	{
@@ -97,19 +114,32 @@ clause_is_harmless(DdlParser *p)
 			ddl_advance(p);
 		if (ddl_accept_word(p, "TABLE"))
 			(void) ddl_read_table(p);
-		return false;
+		p->out->moves_rows = true;
+		return true;
 	}
 	if (ddl_accept_word(p, "CONVERT"))
 	{
+		bool		is_table;
+
 		/* MariaDB: CONVERT PARTITION p TO TABLE t, CONVERT TABLE t TO PARTITION p; else TO CHARACTER SET */
 		if (ddl_accept_word(p, "PARTITION"))
 		{
 			while (!ddl_at_end(p) && !ddl_at_word(p, "TABLE"))
 				ddl_advance(p);
 		}
-		if (ddl_accept_word(p, "TABLE"))
+		is_table = ddl_accept_word(p, "TABLE");
+		if (is_table)
 			(void) ddl_read_table(p);
-		return false;
+		p->out->moves_rows |= is_table;
+		return is_table;
+	}
+	if (ddl_at_word(p, "TRUNCATE") || ddl_at_word(p, "DISCARD") || ddl_at_word(p, "IMPORT"))
+	{
+		/* TRUNCATE PARTITION; DISCARD or IMPORT [PARTITION p] TABLESPACE */
+		p->out->moves_rows = true;
+		p->out->removes_rows = ddl_at_word(p, "TRUNCATE");
+		skip_partitions(p);
+		return true;
 	}
 	if (ddl_at_word(p, "WITH") || ddl_at_word(p, "WITHOUT"))
 	{

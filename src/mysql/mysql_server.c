@@ -13,6 +13,7 @@
 #include "util/util_arena.h"
 #include "util/util_error.h"
 #include "util/util_gtid.h"
+#include "util/util_helper_table.h"
 #include "util/util_pattern.h"
 
 /* Schemas that are the server's own. */
@@ -321,6 +322,52 @@ compare_tables(const ListCell *a, const ListCell *b)
 	return cmp != 0 ? cmp : strcmp(ta->name, tb->name);
 }
 
+/* Is there a table of that name in a sorted list? */
+static bool
+list_has_table(List *tables, const char *schema, const char *name)
+{
+	int			low = 0;
+	int			high = list_length(tables) - 1;
+
+	while (low <= high)
+	{
+		int			middle = (low + high) / 2;
+		const CdcTableDef *table = list_nth(tables, middle);
+		int			order = strcmp(table->schema, schema);
+
+		if (order == 0)
+			order = strcmp(table->name, name);
+		if (order == 0)
+			return true;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle - 1;
+	}
+	return false;
+}
+
+/* Tables that tools make for a while, of others in the list, are not meant unless a pattern names them. */
+static List *
+without_helpers(List *tables, List *patterns)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, tables)
+	{
+		const CdcTableDef *table = lfirst(lc);
+		bool		is_helper = false;
+		ListCell   *lc2;
+
+		foreach(lc2, util_helper_table_bases(table->name))
+			is_helper |= list_has_table(tables, table->schema, lfirst(lc2));
+		if (!is_helper || util_patterns_name(patterns, table->schema, table->name))
+			result = lappend(result, lfirst(lc));
+	}
+	return result;
+}
+
 List *
 mysql_server_list_tables(MysqlSession *session, List *patterns)
 {
@@ -344,5 +391,5 @@ mysql_server_list_tables(MysqlSession *session, List *patterns)
 		result = lappend(result, def);
 	}
 	list_sort(result, compare_tables);
-	return result;
+	return without_helpers(result, patterns);
 }

@@ -75,7 +75,7 @@ extern bool mysql_schema_is_system(const char *schema);
 /*
  * Base tables that the patterns mean (List of char *,
  * see util_patterns_match), as a List of CdcTableDef with only schema and
- * name filled, sorted. System schemas never match.
+ * name filled, sorted. System schemas never match, nor do tables that tools make for a while (util_helper_table.h) by a wildcard.
  */
 extern List *mysql_server_list_tables(MysqlSession *session, List *patterns);
 

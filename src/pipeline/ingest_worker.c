@@ -303,10 +303,11 @@ join(Ingest *ingest, bool again)
 	/* before the look: a later wish counts */
 	ingest->worker->slot->join_wanted = false;
 	ingest->join_due = false;
+	apply_gathered(ingest->apply);
 	/* tables that left must be forgotten before others come that may be called like them */
 	apply_reload_tables(ingest->apply);
 	taken = snapshot_join(ingest->worker->pipeline_id, ingest->worker->endpoint, durable, again, &ingest->put_off,
-						  &ingest->join_at);
+						  &ingest->join_at, &ingest->join_due);
 	if (taken)
 	{
 		ingest->put_off_at = GetCurrentTimestamp();
@@ -446,7 +447,8 @@ follow(Ingest *ingest)
 
 			if (is_join_place(ingest))
 				join(ingest, true);
-			else if (ingest->join_due || ingest->worker->slot->join_wanted || again)
+			else if (ingest->join_due || ingest->worker->slot->join_wanted || again ||
+					 apply_gathering_is_over(ingest->apply, result != CDC_SOURCE_EVENT))
 				join(ingest, again);
 			if ((ingest->letters_due || ingest->worker->slot->letters_wanted) && work_on_letters(ingest) == APPLY_REWIND)
 				return;

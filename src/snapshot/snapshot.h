@@ -60,10 +60,10 @@ extern bool snapshot_copies_only(const CatalogPipeline *pipeline);
  * take up what was asked for since the last time (tables that join, leave or are copied anew), and when again is set
  * also what was put off because it was locked at the source. True when there was something: table states are to be
  * read again. *put_off: some are locked, so look again in a while. *awaited, if known: so again when the stream has come
- * there. The durable position must be known.
+ * there. *more: there are so many new ones that the stream shall not wait for all of them; call it again soon. The durable position must be known.
  */
 extern bool snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, const CatalogPosition *durable,
-						  bool again, bool *put_off, CdcPosition *awaited);
+						  bool again, bool *put_off, CdcPosition *awaited, bool *more);
 
 /*
  * For a snapshot worker, outside a transaction: tables that joined and of which no chunk may be read yet; and

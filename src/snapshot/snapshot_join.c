@@ -505,7 +505,8 @@ write_down(SnapshotPrepare *p, List *known, List *left, const CatalogPosition *d
 		else
 			write_candidate(p, c, durable, asked);
 	}
-	catalog_pipeline_set_tables_done(p->pipeline->id, asked);
+	if (!p->more)
+		catalog_pipeline_set_tables_done(p->pipeline->id, asked);
 
 	PopActiveSnapshot();
 	CommitTransactionCommand();
@@ -514,7 +515,7 @@ write_down(SnapshotPrepare *p, List *known, List *left, const CatalogPosition *d
 
 bool
 snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, const CatalogPosition *durable,
-			  bool again, bool *put_off, CdcPosition *awaited)
+			  bool again, bool *put_off, CdcPosition *awaited, bool *more)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	MemoryContext cxt = AllocSetContextCreate(caller, "cdc snapshot join", ALLOCSET_DEFAULT_SIZES);
@@ -525,6 +526,7 @@ snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, const CatalogPos
 	int32		asked;
 	bool		due;
 
+	*more = false;
 	MemoryContextSwitchTo(cxt);
 	due = read_wishes(pipeline_id, again, &pipeline, &asked, &known, &left);
 	if (due)
@@ -541,6 +543,7 @@ snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, const CatalogPos
 		memset(awaited, 0, sizeof(*awaited));
 		ask_source(&p, endpoint, durable, known, awaited);
 		write_down(&p, known, left, durable, asked);
+		*more = p.more;
 		*put_off = false;
 		foreach(lc, p.candidates)
 			*put_off |= ((SnapshotCandidate *) lfirst(lc))->put_off;

@@ -46,6 +46,9 @@
 /* So many locked tables are waited for in one go, 1 s each. */
 #define LOCKED_AT_ONCE 2
 
+/* New tables of a stream that runs are asked for so long in one go. */
+#define JOIN_ASK_MS 1000
+
 /* A transaction whose PREPARE is in the log is listed as prepared at the latest after this. */
 #define PREPARED_LISTED_MS 100
 
@@ -158,6 +161,7 @@ void
 snapshot_read_tables(SnapshotPrepare *p, MysqlSession *session, List *known)
 {
 	List	   *names = mysql_server_list_tables(session, p->pipeline->tables);
+	TimestampTz start = GetCurrentTimestamp();
 	ListCell   *lc;
 
 	foreach(lc, names)
@@ -167,6 +171,11 @@ snapshot_read_tables(SnapshotPrepare *p, MysqlSession *session, List *known)
 
 		if (is_in_list(known, server_text(name->schema), server_text(name->name)))
 			continue;
+		if (p->is_joining && p->candidates != NIL && TimestampDifferenceExceeds(start, GetCurrentTimestamp(), JOIN_ASK_MS))
+		{
+			p->more = true;
+			break;
+		}
 		c = palloc0(sizeof(SnapshotCandidate));
 		snapshot_describe(p, session, name->schema, name->name, c);
 		if (c->def == NULL && c->error == NULL)
@@ -361,7 +370,7 @@ snapshot_make_target(const SnapshotPrepare *p, SnapshotCandidate *c)
 				 errhint("Drop or empty the table, then use cdc_resync_table().")));
 	heap_row_close(row);
 	table->target = relid;
-	c->made = !existed;
+	c->made = table->made = !existed;
 }
 
 UtilErrorInfo *

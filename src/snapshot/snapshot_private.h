@@ -53,6 +53,7 @@ typedef struct SnapshotPrepare
 	bool		is_joining;		/* the pipeline runs: a table that may not be read stops alone, none is waited for */
 	List	   *marked;			/* of CatalogTable: their place in the stream is to be behind their high mark, which is new */
 	int			locked;			/* how many tables were found locked */
+	bool		more;			/* not all tables were asked for: the stream stands still meanwhile */
 	List	   *candidates;		/* of SnapshotCandidate */
 } SnapshotPrepare;
 

@@ -17,11 +17,10 @@
 #include "postgres.h"
 
 #include "executor/spi.h"
-#include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/memutils.h"
 
+#include "heap/heap_empty.h"
 #include "snapshot/snapshot.h"
 #include "snapshot/snapshot_start.h"
 #include "util/util_spi.h"
@@ -87,31 +86,6 @@ snapshot_start_missing(const SnapshotStart *start, const CatalogTable *table)
 }
 
 static void
-truncate_target(const char *name, Oid relid, const CdcTableDef *def, const SchemaTypeOptions *options)
-{
-	HeapRow    *row = heap_row_open(relid, def, options);	/* checks kind, rights and columns */
-	Oid			write_as = row->target->write_as;
-	/* a partitioned table has no rows of its own; children that merely inherit are other tables */
-	bool		with_parts = row->target->rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
-	Oid			userid;
-	int			sec_context;
-	int			guc_level;
-
-	heap_row_close(row);
-
-	GetUserIdAndSecContext(&userid, &sec_context);
-	if (OidIsValid(write_as))
-		SetUserIdAndSecContext(write_as, sec_context | SECURITY_RESTRICTED_OPERATION);
-	guc_level = NewGUCNestLevel();
-	SPI_connect();
-	util_spi_run(psprintf("TRUNCATE %s%s", with_parts ? "" : "ONLY ", name));
-	SPI_finish();
-	/* not reached after an error: ending the subtransaction restores both */
-	AtEOXact_GUC(false, guc_level);
-	SetUserIdAndSecContext(userid, sec_context);
-}
-
-static void
 drop_target(const CatalogTable *table, const char *name)
 {
 	MemoryContext cxt = CurrentMemoryContext;
@@ -149,7 +123,7 @@ snapshot_start_existing(const SnapshotStart *start, const CatalogTable *table, O
 	const char *name = quote_qualified_identifier(table->target_schema, table->target_table);
 
 	if (start->existing == SNAPSHOT_EXISTING_TRUNCATE)
-		truncate_target(name, relid, def, options);
+		(void) heap_empty(relid, def, options);
 	else if (start->existing == SNAPSHOT_EXISTING_REPLACE)
 		drop_target(table, name);
 	MemoryContextSwitchTo(cxt);

@@ -213,3 +213,23 @@ util_patterns_match(List *patterns, const char *schema, const char *name, const 
 	}
 	return matches;
 }
+
+bool
+util_patterns_name(List *patterns, const char *schema, const char *name)
+{
+	ListCell   *lc;
+
+	foreach(lc, patterns)
+	{
+		const char *pattern = lfirst(lc);
+		char	   *schema_named;
+		char	   *named;
+
+		if (pattern[0] == '!')
+			continue;
+		util_pattern_names(pattern, &schema_named, &named);
+		if (named != NULL && strcmp(named, name) == 0 && util_pattern_match(pattern, schema, name))
+			return true;
+	}
+	return false;
+}

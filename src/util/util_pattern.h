@@ -42,6 +42,9 @@ extern int	util_pattern_wildcards(const char *pattern);
  */
 extern bool util_patterns_match(List *patterns, const char *schema, const char *name, const char **excluded_by);
 
+/* Does one of the patterns mean that table, and name it without a wildcard? */
+extern bool util_patterns_name(List *patterns, const char *schema, const char *name);
+
 /*
  * The two parts of a pattern without their backslashes, palloc'd: the names that it means. Each is NULL when it has
  * wildcards, or is not there.

@@ -31,6 +31,7 @@ $pipeline->wait_for_catchup;
 $pipeline->is_same('the other table goes on', 'whole');
 
 # Truncated when its copy is not complete: the log's end, the high mark, lies behind the TRUNCATE.
+$postgres->psql(q{select cdc_alter_pipeline('shop_in', options => '{"schema_changes": "exception"}')});
 $pipeline->stop;
 $postgres->psql("update cdc_bridge.table_state s set state = 'snapshot', snapshot_finished_at = null from cdc_bridge.pipeline_table t $of 'whole'");
 $postgres->psql("insert into cdc_bridge.snapshot_deleted select pipeline_id, table_id, '\\x01' from cdc_bridge.pipeline_table where source_table = 'whole'");

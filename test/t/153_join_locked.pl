@@ -114,12 +114,9 @@ $postgres->psql(q{select cdc_add_table('shop_in', 'shop.late'); select cdc_add_t
 $pipeline->start;
 has_joined('made while the stream was behind', 'late');
 is($postgres->psql(q{select count(*) from pg_stat_cdc_table where source_table = 'late' and state = 'streaming'}), '1', 'it is not stopped');
-ok($postgres->poll(q{select last_error ~ 'changed by DROP TABLE' from pg_stat_cdc_table where source_table = 'late2'}, 't', 60), 'one that was dropped in between stops')
-  or diag($pipeline->describe);
-$postgres->psql(q{select cdc_resync_table('shop_in', 'shop.late2')});
-has_joined('copied anew', 'late', 'late2');
-$source->sql('drop table shop.late', 'create table shop.late (id int primary key, v int)');
-$pipeline->wait_for_table_state('late', 'stopped');
+has_joined('one that was dropped in between', 'late', 'late2');
+$source->sql('drop table shop.late', 'create table shop.late (id int primary key, v int)', 'insert into shop.late values (8, 8)');
+has_joined('and one that is dropped and made again', 'late');
 unlike($postgres->log_text, qr/\b(TRAP|PANIC):/, 'no assertion failed, no panic');
 
 done_testing();

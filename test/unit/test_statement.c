@@ -43,6 +43,10 @@ show(CdcBuf *out, const char *text, size_t len, uint64_t sql_mode)
 					   statement.changes_shape ? " shape" : "", statement.changes_default ? " default" : "",
 					   statement.is_temporary ? " temporary" : "",
 					   statement.if_not_exists ? " if-not-exists" : "", statement.or_replace ? " or-replace" : "");
+		if (statement.renames)
+			cdc_buf_add_str(out, " renames");
+		if (statement.moves_rows)
+			cdc_buf_add_str(out, statement.removes_rows ? " removes-rows" : " moves-rows");
 		if (statement.changes_cascades)
 			cdc_buf_add_str(out, " cascades");
 		if (statement.savepoint[0] != '\0')
@@ -191,10 +195,10 @@ test_alter(void)
 	check("ALTER TABLE t DROP CONSTRAINT c", "alter shape db.t");
 	check("ALTER TABLE t RENAME INDEX a TO b, RENAME KEY c TO d", "alter db.t");
 	check("ALTER TABLE t RENAME COLUMN a TO b", "alter shape db.t");
-	check("ALTER TABLE t RENAME TO s.u", "alter shape db.t s.u");
-	check("ALTER TABLE t RENAME u, COMMENT 'x'", "alter shape db.t db.u");
-	check("ALTER TABLE t RENAME AS u", "alter shape db.t db.u");
-	check("ALTER TABLE t ADD (x INT, y INT), RENAME = u", "alter shape db.t db.u");
+	check("ALTER TABLE t RENAME TO s.u", "alter renames db.t s.u");
+	check("ALTER TABLE t RENAME u, COMMENT 'x'", "alter renames db.t db.u");
+	check("ALTER TABLE t RENAME AS u", "alter renames db.t db.u");
+	check("ALTER TABLE t ADD (x INT, y INT), RENAME = u", "alter shape renames db.t db.u");
 	check("ALTER TABLE t CHANGE a b INT FIRST, ENGINE=InnoDB, ALGORITHM=COPY, ALGORITHM=COPY", "alter shape db.t");
 	check("ALTER TABLE t ALTER COLUMN a SET DEFAULT 5, ALTER b DROP DEFAULT", "alter default db.t");
 	check("ALTER TABLE t ALTER COLUMN a SET INVISIBLE", "alter shape db.t");
@@ -205,8 +209,8 @@ test_alter(void)
 	check("ALTER TABLE t DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "alter db.t");
 	check("ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4", "alter shape db.t");
 	check("ALTER TABLE t DISABLE KEYS", "alter db.t");
-	check("ALTER TABLE t DISCARD TABLESPACE", "alter shape db.t");
-	check("ALTER TABLE t IMPORT TABLESPACE", "alter shape db.t");
+	check("ALTER TABLE t DISCARD TABLESPACE", "alter moves-rows db.t");
+	check("ALTER TABLE t IMPORT TABLESPACE", "alter moves-rows db.t");
 	check("ALTER TABLE t ADD SYSTEM VERSIONING", "alter shape db.t");
 	check("ALTER TABLE t WITH SYSTEM VERSIONING", "alter shape db.t");
 	check("ALTER TABLE t PAGE_COMPRESSED=1 TRANSACTIONAL=0", "alter db.t");
@@ -222,15 +226,15 @@ static void
 test_partitions(void)
 {
 	check("ALTER TABLE t ADD PARTITION (PARTITION p3 VALUES LESS THAN (30))", "alter db.t");
-	check("ALTER TABLE t DROP PARTITION IF EXISTS p1, p2", "alter shape db.t");
-	check("ALTER TABLE t TRUNCATE PARTITION p1", "alter shape db.t");
+	check("ALTER TABLE t DROP PARTITION IF EXISTS p1, p2", "alter removes-rows db.t");
+	check("ALTER TABLE t TRUNCATE PARTITION p1", "alter removes-rows db.t");
 	check("ALTER TABLE t COALESCE PARTITION 2", "alter db.t");
 	check("ALTER TABLE t REORGANIZE PARTITION p1, p2 INTO (PARTITION p VALUES LESS THAN (9))", "alter db.t");
-	check("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE s.u WITHOUT VALIDATION", "alter shape db.t s.u");
+	check("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE s.u WITHOUT VALIDATION", "alter moves-rows db.t s.u");
 	check("ALTER TABLE t PARTITION BY HASH(a) PARTITIONS 4", "alter db.t");
 	check("ALTER TABLE t REMOVE PARTITIONING", "alter db.t");
-	check("ALTER TABLE t CONVERT PARTITION p TO TABLE u", "alter shape db.t db.u");
-	check("ALTER TABLE t CONVERT TABLE u TO PARTITION p VALUES LESS THAN (5)", "alter shape db.t db.u");
+	check("ALTER TABLE t CONVERT PARTITION p TO TABLE u", "alter moves-rows db.t db.u");
+	check("ALTER TABLE t CONVERT TABLE u TO PARTITION p VALUES LESS THAN (5)", "alter moves-rows db.t db.u");
 	check("ALTER TABLE t ANALYZE PARTITION ALL", "alter db.t");
 }
 
