@@ -1093,6 +1093,15 @@ apply_take_join_wish(Apply *apply)
 	return wanted;
 }
 
+bool
+apply_take_index_wish(Apply *apply)
+{
+	bool		wanted = apply->index_wanted;
+
+	apply->index_wanted = false;
+	return wanted;
+}
+
 const ApplyStats *
 apply_stats(const Apply *apply)
 {

@@ -138,6 +138,9 @@ extern bool apply_awaits_copy(Apply *apply);
 /* Since the last call: is a table to be copied anew because its shape changed? */
 extern bool apply_take_join_wish(Apply *apply);
 
+/* The same: is there an index to be built? */
+extern bool apply_take_index_wish(Apply *apply);
+
 /* Inside a source transaction: nothing is flushed until it ends. */
 extern bool apply_in_transaction(const Apply *apply);
 

@@ -156,6 +156,7 @@ struct Apply
 	bool		writing;		/* batches are being written */
 	bool		in_statement;	/* no transaction, but a statement by itself */
 	bool		commit_due;		/* what a statement did is to be committed with its position at once */
+	bool		index_wanted;	/* indexes are to be built: the same */
 	bool		join_wanted;	/* tables are to be copied anew: for the caller to have them begin */
 	CdcPosition failed_at;		/* source transaction that the pipeline stops before; unknown: none */
 	uint64		txn_no;
@@ -286,6 +287,12 @@ typedef struct ApplySchemaChange
 /* ALTER TABLE, CREATE INDEX, DROP INDEX: *followed are the tables (List of ApplyTable) that need no stop for it. */
 extern ApplyResult apply_schema_statement(Apply *apply, const CdcEvent *event, const struct DdlStatement *statement,
 										  const CdcPosition *at, List **followed);
+
+/* ---- apply_schema_index.c ---- */
+
+/* Add the steps that take indexes off the target; and write down what becomes of all of them, in the open transaction. */
+extern void apply_schema_index_steps(Apply *apply, ApplySchemaChange *change, SchemaPlan *plan, Relation rel);
+extern void apply_schema_index_write(Apply *apply, const ApplySchemaChange *change);
 
 /* ---- apply_schema_event.c ---- */
 

@@ -106,6 +106,8 @@ make_plan(Apply *apply, ApplySchemaChange *change, LOCKMODE mode)
 		.rel = rel,
 	};
 	plan = schema_evolve_plan(&change->evolve);
+	apply_schema_index_steps(apply, change, plan, rel);
+	change->kinds |= plan->kinds;
 	relation_close(rel, NoLock);
 	change->evolve.rel = NULL;
 	return plan;
@@ -264,8 +266,9 @@ attempt(Apply *apply, ApplySchemaChange *change)
 	catalog_table_set_definition(apply->pipeline_id, table->table_id, schema_def_to_jsonb(change->after));
 	if (change->told_wait)
 		catalog_table_set_notice(apply->pipeline_id, table->table_id, NULL);
-	if (!schema_evolve_is_empty(plan) || copy != NULL)
-		write_history(apply, change, plan->kinds | change->kinds, plan->commands,
+	apply_schema_index_write(apply, change);
+	if (change->kinds != 0 || copy != NULL)
+		write_history(apply, change, change->kinds, plan->commands,
 					  plan->failed != NULL ? CATALOG_CHANGE_FAILED : is_ignored(plan) ? CATALOG_CHANGE_IGNORED : CATALOG_CHANGE_APPLIED,
 					  plan->failed);
 	PopActiveSnapshot();
@@ -460,7 +463,10 @@ follow(Apply *apply, const CdcEvent *event, const DdlStatement *statement, Apply
 	change.is_told = change.defaults_known = true;
 	change.kinds = kinds_of_statement(&read);
 
-	if (apply_table_is_copying(table))
+	/* neither columns nor key: what chunks do not see is no matter for a copy */
+	if (apply_table_is_copying(table) && !statement->changes_shape && !read.certain)
+		return APPLY_OK;
+	if (apply_table_is_copying(table) && (statement->changes_shape || read.moves_rows))
 	{
 		apply_schema_copy_anew(apply, &change, psprintf("it was changed by %s while it was copied", statement->verb));
 		return APPLY_OK;
@@ -504,8 +510,8 @@ apply_schema_statement(Apply *apply, const CdcEvent *event, const DdlStatement *
 		if (!apply_schema_is_followed(apply, table, &where) ||
 			(statement->changes_cascades && (table->def->known & CDC_FOREIGN_UNLOGGED)))
 			continue;
-		/* what chunks do not see is no matter for a copy */
-		if (apply_table_is_copying(table) && !statement->changes_shape)
+		/* defaults are another matter for a copy, see on_changed_default */
+		if (apply_table_is_copying(table) && !statement->changes_shape && statement->changes_default)
 			continue;
 		*followed = lappend(*followed, table);
 		if (follow(apply, event, statement, table, &where) == APPLY_REWIND)

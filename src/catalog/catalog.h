@@ -423,7 +423,7 @@ typedef struct CatalogIndex
 {
 	int32		pipeline_id;
 	int32		table_id;
-	int32		index_no;		/* 1, 2, ... in the order of the declared definition */
+	int32		index_no;		/* 1, 2, ... as they came */
 	char	   *source_index;
 	bool		is_unique;
 	char	   *target_index;	/* NULL until it has one */
@@ -436,9 +436,11 @@ typedef struct CatalogIndex
 } CatalogIndex;
 
 extern List *catalog_index_list(int32 pipeline_id);	/* by table_id and index_no */
+extern List *catalog_index_list_of(int32 pipeline_id, int32 table_id);	/* by index_no */
 extern CatalogIndex *catalog_index_by_no(int32 pipeline_id, int32 table_id, int32 index_no);
 extern void catalog_index_insert(const CatalogIndex *index);
 extern void catalog_index_delete(int32 pipeline_id, int32 table_id);	/* all of a table */
+extern void catalog_index_delete_one(const CatalogIndex *index);
 
 /*
  * Write state, target_index and statement of *index, with the times that go with the state; error may be NULL. False when

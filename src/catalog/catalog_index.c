@@ -79,6 +79,14 @@ catalog_index_list(int32 pipeline_id)
 	return read_indexes(1, &pipeline_id);
 }
 
+List *
+catalog_index_list_of(int32 pipeline_id, int32 table_id)
+{
+	int32		keys[] = {pipeline_id, table_id};
+
+	return read_indexes(2, keys);
+}
+
 CatalogIndex *
 catalog_index_by_no(int32 pipeline_id, int32 table_id, int32 index_no)
 {
@@ -121,6 +129,15 @@ catalog_index_delete(int32 pipeline_id, int32 table_id)
 
 	catalog_lock_state(pipeline_id);
 	catalog_delete_rows(CATALOG_REL_TARGET_INDEX, 2, keys);
+}
+
+void
+catalog_index_delete_one(const CatalogIndex *index)
+{
+	int32		keys[] = {index->pipeline_id, index->table_id, index->index_no};
+
+	catalog_lock_state(index->pipeline_id);
+	catalog_delete_rows(CATALOG_REL_TARGET_INDEX, 3, keys);
 }
 
 bool

@@ -445,6 +445,8 @@ follow(Ingest *ingest)
 			bool		again = ingest->put_off &&
 				TimestampDifferenceExceeds(ingest->put_off_at, now, SNAPSHOT_RETRY_SECONDS * 1000);
 
+			if (apply_take_index_wish(ingest->apply))
+				want_snapshot_worker(ingest);
 			if (is_join_place(ingest))
 				join(ingest, true);
 			else if (ingest->join_due || ingest->worker->slot->join_wanted || again ||

@@ -73,6 +73,13 @@ integer_fits(const CdcColumnDef *from, const CdcColumnDef *to)
 	return from->is_unsigned && to->type > from->type;
 }
 
+/* A number between two limits, and NULL where it is, which LEAST and GREATEST pass over. */
+static char *
+clamped(const char *column, const char *number, const char *low, const char *high, const char *type)
+{
+	return psprintf("CASE WHEN %s IS NOT NULL THEN LEAST(GREATEST(%s, %s), %s)::%s END", column, number, low, high, type);
+}
+
 static SchemaConversion
 to_integer(const CdcColumnDef *from, const CdcColumnDef *to, bool is_strict, const char *column, const char *type, char **expression)
 {
@@ -85,19 +92,19 @@ to_integer(const CdcColumnDef *from, const CdcColumnDef *to, bool is_strict, con
 	if (is_integer(from) || from->type == CDC_TYPE_DECIMAL)
 	{
 		/* both servers round half away from zero, as numeric does here */
-		*expression = psprintf("LEAST(GREATEST(round(%s::numeric), %s), %s)::%s", column, low, high, type);
+		*expression = clamped(column, psprintf("round(%s::numeric)", column), low, high, type);
 		return SCHEMA_CONVERT_BY;
 	}
 	if (from->type == CDC_TYPE_YEAR)
 	{
-		*expression = psprintf("LEAST(%s, %s)::%s", column, high, type);
+		*expression = clamped(column, column, low, high, type);
 		return SCHEMA_CONVERT_BY;
 	}
 	if (is_text(from) && is_strict)
 	{
-		/* what is no plain integer is for the server to say; a failing cast of NULL's neighbour tells it from NULL */
-		*expression = psprintf("CASE WHEN %s ~ '^[-+]?[0-9]{1,20}$' THEN %s::numeric::%s WHEN %s IS NOT NULL THEN ('no integer: ' || 'x')::numeric::%s END",
-							   column, column, type, column, type);
+		/* what is no plain integer only the server can tell: a cast that fails, without the value in its error */
+		*expression = psprintf("CASE WHEN %s ~ '^[-+]?[0-9]{1,20}$' THEN %s::numeric::%s WHEN %s IS NOT NULL THEN ('no integer' || left(%s, 0))::numeric::%s END",
+							   column, column, type, column, column, type);
 		return SCHEMA_CONVERT_TRY;
 	}
 	return SCHEMA_CONVERT_COPY;
@@ -115,8 +122,8 @@ to_decimal(const CdcColumnDef *from, const CdcColumnDef *to, const char *column,
 		whole >= from->precision - from->scale && to->scale >= from->scale)
 		return SCHEMA_CONVERT_NONE;
 	high = psprintf("(power(10::numeric, %d) - power(10::numeric, -%d))", whole, to->scale);
-	*expression = psprintf("LEAST(GREATEST(round(%s::numeric, %d), %s%s), %s)::%s", column, to->scale,
-						   to->is_unsigned ? "" : "-", to->is_unsigned ? "0" : high, high, type);
+	*expression = clamped(column, psprintf("round(%s::numeric, %d)", column, to->scale),
+						  to->is_unsigned ? "0" : psprintf("-%s", high), high, type);
 	return SCHEMA_CONVERT_BY;
 }
 
@@ -154,9 +161,9 @@ same_charset_or_unicode(const CdcColumnDef *from, const CdcColumnDef *to)
 	const char *a = binlog_charset_name(from->collation);
 	const char *b = binlog_charset_name(to->collation);
 
-	/* 0: the statement did not name one, and the table's counts */
+	/* the statement did not name one, and the table's counts: see schema_evolve.c */
 	if (b == NULL || to->collation == 0)
-		return true;
+		return from->collation == 0;
 	return strncmp(b, "utf8", 4) == 0 || strncmp(b, "utf16", 5) == 0 || strcmp(b, "utf32") == 0 || (a != NULL && strcmp(a, b) == 0);
 }
 

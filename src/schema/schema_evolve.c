@@ -575,6 +575,17 @@ type_differs(const CdcColumnDef *a, const CdcColumnDef *b)
 	return a->collation != b->collation && a->collation != 0 && b->collation != 0;
 }
 
+/*
+ * May the statement have put a text into a character set that lacks some of its characters? It does not say which one the
+ * column has now; and only without a strict sql_mode it can have gone through, with question marks for them.
+ */
+static bool
+may_have_lost_characters(const SchemaEvolve *evolve, const CdcColumnDef *a, const CdcColumnDef *b)
+{
+	return evolve->is_told && !evolve->is_strict && evolve->has_rows && a->collation != 0 && b->collation == 0 &&
+		(b->type == CDC_TYPE_CHAR || b->type == CDC_TYPE_VARCHAR || b->type == CDC_TYPE_TEXT);
+}
+
 /* ALTER TYPE and what has to go before it. */
 static void
 add_alter_type(Planner *p, SchemaStep *step, Form_pg_attribute att, const char *name, const char *type, const char *expression)
@@ -1059,6 +1070,9 @@ schema_evolve_plan(SchemaEvolve *evolve)
 		if (evolve->origin[i] >= 0 && !p.is_renamed[i] &&
 			type_differs(&evolve->before->columns[evolve->origin[i]], &evolve->after->columns[i]))
 			plan_type(&p, (int) i);
+		else if (evolve->origin[i] >= 0 && !p.is_renamed[i] &&
+				 may_have_lost_characters(evolve, &evolve->before->columns[evolve->origin[i]], &evolve->after->columns[i]))
+			add_step(&p, CATALOG_CHANGE_ALTER_TYPE, (int) i)->copy = "characters of a text may have been lost in another character set";
 	}
 	for (uint32 i = 0; i < n; i++)
 	{

@@ -42,6 +42,7 @@
 #include "catalog/dependency.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "pgstat.h"
@@ -60,7 +61,7 @@
 #include "heap/heap_row.h"
 #include "schema/table.h"
 #include "snapshot/snapshot.h"
-#include "transform/transform_table.h"
+#include "transform/transform_index.h"
 
 /* So many names are tried before it is given up. */
 #define MAX_NAME_ATTEMPTS 100
@@ -92,48 +93,22 @@ typedef struct Action
 
 /* ------------------------------------------------------------------------ plan */
 
-static bool
-option_is_none(const CatalogPipeline *pipeline)
-{
-	return strcmp(util_option_text(&catalog_pipeline_options, "secondary_indexes",
-								   catalog_pipeline_option(pipeline, "secondary_indexes")), "none") == 0;
-}
-
 void
 snapshot_index_plan(const CatalogPipeline *pipeline, const CatalogTable *table, const CdcTableDef *def,
 					const SchemaTypeOptions *types, bool made)
 {
 	Relation	rel = relation_open(table->target, AccessShareLock);
+	bool		none = transform_index_is_none(pipeline);
 
 	catalog_index_delete(table->pipeline_id, table->table_id);
 	for (uint32 i = 0; i < def->nindexes; i++)
 	{
-		SchemaIndex *index = transform_index_translate(def, &def->indexes[i], types);
-		CatalogIndex row = {
-			.pipeline_id = table->pipeline_id,
-			.table_id = table->table_id,
-			.index_no = (int32) i + 1,
-			.source_index = index->name,
-			.is_unique = def->indexes[i].is_unique,
-			.state = CATALOG_INDEX_WANTED,
-			.reason = index->reason,
-		};
+		CatalogIndex *row = transform_index_row(def, &def->indexes[i], types, rel, made, none);
 
-		if (row.reason == NULL)
-		{
-			row.statement = schema_index_statement(index, table->target_schema, table->target_table,
-												   schema_index_name(table->target_table, index->name, 0));
-			row.target_index = schema_index_find(index, rel);
-			if (row.target_index != NULL)
-				row.state = CATALOG_INDEX_BUILT;
-			else if (!made)
-				row.reason = "the target table was there before the pipeline, and is left as it is";
-			else if (option_is_none(pipeline))
-				row.reason = "option \"secondary_indexes\" is \"none\"";
-		}
-		if (row.reason != NULL)
-			row.state = CATALOG_INDEX_LEFT_OUT;
-		catalog_index_insert(&row);
+		row->pipeline_id = table->pipeline_id;
+		row->table_id = table->table_id;
+		row->index_no = (int32) i + 1;
+		catalog_index_insert(row);
 	}
 	relation_close(rel, NoLock);
 }
@@ -271,6 +246,20 @@ choose_role(Relation rel)
 	return GetUserNameFromId(owner, false);
 }
 
+/* The index of that name: names stay when the source's other indexes come and go. */
+static const CdcIndexDef *
+find_definition(const CdcTableDef *def, const CatalogIndex *index)
+{
+	char	   *name = pg_server_to_any(pstrdup(index->source_index), (int) strlen(index->source_index), PG_UTF8);
+
+	for (uint32 i = 0; i < def->nindexes; i++)
+	{
+		if (strcmp(def->indexes[i].name, name) == 0)
+			return &def->indexes[i];
+	}
+	elog(ERROR, "definition of table %d has no index \"%s\"", index->table_id, index->source_index);
+}
+
 /* Within the transaction of decide(): the relation is open, the row is due. Changes *index, and its row. */
 static void
 decide_for(SnapshotIndexer *ix, CatalogIndex *index, const CatalogTable *table, Relation rel, Action *action)
@@ -279,9 +268,7 @@ decide_for(SnapshotIndexer *ix, CatalogIndex *index, const CatalogTable *table, 
 	SchemaIndex *wanted;
 	char	   *there;
 
-	if (index->index_no > (int32) def->nindexes)
-		elog(ERROR, "definition of table %d has no index %d", table->table_id, index->index_no);
-	wanted = transform_index_translate(def, &def->indexes[index->index_no - 1], &ix->types);
+	wanted = transform_index_translate(def, find_definition(def, index), &ix->types);
 	if (wanted->reason != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
