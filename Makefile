@@ -7,7 +7,7 @@
 #
 #   make PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config && sudo make PG_CONFIG=... install
 #
-# Variables: PG_CONFIG, BUILD_DIR, MYSQL_CLIENT (libmariadb or mysqlclient), WERROR (empty: warnings stay warnings).
+# Variables: PG_CONFIG, BUILD_DIR, MYSQL_CLIENT (libmariadb or mysqlclient), YAML (no: without libyaml), WERROR (empty: warnings stay warnings).
 
 PG_CONFIG ?= pg_config
 
@@ -100,15 +100,23 @@ MYSQL_CFLAGS := $(shell pkg-config --cflags mysqlclient 2>/dev/null || mysql_con
 MYSQL_LIBS   := $(shell pkg-config --libs mysqlclient 2>/dev/null || mysql_config --libs)
 endif
 
+# YAML=no leaves out what reads the pipelines of Flink CDC; the function that does says so.
+YAML ?= yes
+ifeq ($(YAML),yes)
+YAML_LIBS := -lyaml
+else
+YAML_FLAGS := -DCDC_WITHOUT_YAML
+endif
+
 # The server's and the client library's headers as system headers: they do not compile cleanly under -Wextra
 # (-Wsign-compare and others), our own files do, and this way no warning has to be switched off for them.
 SYSTEM_HEADERS = -isystem $(shell $(PG_CONFIG) --includedir-server) $(patsubst -I%,-isystem %,$(MYSQL_CFLAGS))
 
 WERROR ?= -Werror
-PG_CPPFLAGS = -I$(TREE)/src $(SYSTEM_HEADERS)
+PG_CPPFLAGS = -I$(TREE)/src $(SYSTEM_HEADERS) $(YAML_FLAGS)
 # -MMD -MP: the header dependencies; PGXS tracks them only when the server was configured to.
 PG_CFLAGS   = -std=gnu11 -Wall -Wextra -Wno-unused-parameter $(WERROR) -pthread -MMD -MP
-SHLIB_LINK  = $(MYSQL_LIBS) -ldeflate -lzstd -lpthread
+SHLIB_LINK  = $(MYSQL_LIBS) -ldeflate -lzstd $(YAML_LIBS) -lpthread
 
 # Bitcode for JIT inlining would be of no use (nothing here is called from expressions), doubles the time to build,
 # and wants the very clang that built the server.

@@ -551,6 +551,14 @@ LANGUAGE C STABLE PARALLEL RESTRICTED
 AS 'MODULE_PATHNAME', 'cdc_export_pipeline';
 COMMENT ON FUNCTION @extschema@.cdc_export_pipeline(text) IS 'the SQL script that makes a pipeline like this one elsewhere, with its server and user mapping, without secrets';
 
+CREATE FUNCTION @extschema@.cdc_import_flink_pipeline(yaml text, name text DEFAULT NULL, target_schema text DEFAULT NULL)
+RETURNS TABLE(kind text, item text, status text, detail text, sql text)
+LANGUAGE C IMMUTABLE PARALLEL SAFE ROWS 50
+AS 'MODULE_PATHNAME', 'cdc_import_flink_pipeline';
+COMMENT ON FUNCTION @extschema@.cdc_import_flink_pipeline(text, text, text) IS 'what of a pipeline of Flink CDC has a counterpart here, and the statements that make it';
+-- It gives the text to a library.
+REVOKE ALL ON FUNCTION @extschema@.cdc_import_flink_pipeline(text, text, text) FROM PUBLIC;
+
 CREATE FUNCTION @extschema@.cdc_stop_pipeline(pipeline text)
 RETURNS void
 LANGUAGE C VOLATILE PARALLEL UNSAFE

@@ -12,7 +12,7 @@ my @rungs = (
 	[qw(binlog ddl format columnar ticdc)],
 	[qw(compat)],    # the design draws util and compat side by side; util needs the version ifs like everyone above it
 	[qw(util)],
-	[qw(catalog mysql kafka http)],
+	[qw(catalog mysql kafka http flink)],
 	[qw(schema)],    # rung 4 of the picture, in the order written there
 	[qw(transform)],
 	[qw(heap)],
@@ -27,7 +27,7 @@ my $first_with_postgres = $rung{compat};
 
 # header => the only folder that may include it
 my %owner = ('mysql.h' => 'mysql', 'mysqld_error.h' => 'mysql', 'errmsg.h' => 'mysql', 'rdkafka.h' => 'kafka', 'librdkafka/rdkafka.h' => 'kafka',
-	'curl/curl.h' => 'http', 'jansson.h' => 'http');
+	'curl/curl.h' => 'http', 'jansson.h' => 'http', 'yaml.h' => 'flink');
 # folder/file of each source, sub-folders (sink/iceberg) included
 my @files = sort grep { /\.[ch]$/ } map { glob("src/$_") } ('*/*', '*/*/*');
 ok(@files, 'there are sources');
