@@ -558,8 +558,8 @@ check_schema_changes(void *arg)
 	const CheckPipeline *c = arg;
 	const char *silent;
 
-	if (!catalog_export_bool(c->pipeline, "schema_changes"))
-		return list_make1(make_line("schema changes", "ok", "They are not shipped: option \"schema_changes\" is false.", NULL));
+	if (!catalog_export_hears_statements(c->pipeline))
+		return list_make1(make_line("schema changes", "ok", "They are not shipped: option \"schema_changes\" is \"ignore\".", NULL));
 	silent = catalog_schema_trigger_silent();
 	if (silent != NULL)
 		return list_make1(make_line("schema changes", "warning",

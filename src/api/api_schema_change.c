@@ -53,7 +53,9 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
+#include "api/api_change_kinds.h"
 #include "catalog/catalog.h"
+#include "catalog/catalog_history.h"
 #include "compat/pg_compat.h"
 #include "core/schema_message.h"
 #include "util/util_arena.h"
@@ -256,7 +258,7 @@ add_table(Told *told, Oid relid, const char *command)
 {
 	HeapTuple	tuple;
 	Form_pg_class form;
-	CdcSchemaItem item = {.kind = CDC_SCHEMA_TABLE,.relid = relid,.command = command};
+	CdcSchemaItem item = {.kind = CDC_SCHEMA_TABLE,.relid = relid,.command = command,.kinds = api_change_kinds(told->data->parsetree)};
 	char	   *schema;
 
 	CHECK_FOR_INTERRUPTS();
@@ -461,7 +463,8 @@ tell_dropped_table(Told *told, const Listed *listed)
 	add_item(told, &(CdcSchemaItem) {
 		.kind = CDC_SCHEMA_GONE,.relid = listed->objid,.command = listed->command,.schema = listed->schema,.name = listed->name,
 			.is_partitioned = form != NULL && form->relkind == RELKIND_PARTITIONED_TABLE,
-			.is_partition = form != NULL && form->relispartition
+			.is_partition = form != NULL && form->relispartition,
+			.kinds = CATALOG_CHANGE_BIT(CATALOG_CHANGE_DROP_TABLE)
 	});
 }
 

@@ -31,6 +31,9 @@ extern const UtilOptionTable catalog_null_server_options;
 extern int	catalog_export_int(const CatalogPipeline *pipeline, const char *name);
 extern bool catalog_export_bool(const CatalogPipeline *pipeline, const char *name);
 
+/* Does the pipeline want to hear what statements do to tables? */
+extern bool catalog_export_hears_statements(const CatalogPipeline *pipeline);
+
 /* Is that foreign data wrapper one of sinks, and what options do its servers have? NULL: it is none. */
 extern const UtilOptionTable *catalog_sink_options(const char *wrapper);
 

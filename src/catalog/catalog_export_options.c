@@ -14,6 +14,7 @@
 #include "catalog/catalog_record_options.h"
 
 static const char *const on_error_values[] = {"stop_table", "stop", NULL};
+static const char *const schema_changes_values[] = {"evolve", "ignore", "exception", NULL};
 static const char *const snapshot_values[] = {"initial", "never", NULL};
 
 static const UtilOption export_option_list[] = {
@@ -25,8 +26,12 @@ static const UtilOption export_option_list[] = {
 	.description = "make what was written durable at the latest after this time; 0: after every transaction"},
 	{.name = "on_error",.type = UTIL_OPTION_ENUM,.default_text = "stop_table",.values = on_error_values,
 	.description = "a table that cannot be shipped, or a row of it: stop that table, or the pipeline before it"},
-	{.name = "schema_changes",.type = UTIL_OPTION_BOOL,.default_text = "true",
-	.description = "ship what statements do to the tables' definitions, too"},
+	{.name = "schema_changes",.type = UTIL_OPTION_ENUM,.default_text = "evolve",.values = schema_changes_values,
+	.description = "a statement changes a table's definition: ship that too, leave it out, or stop the table"},
+	{.name = "schema_changes_exclude",.type = UTIL_OPTION_ARRAY,
+	.description = "kinds of schema changes that are left out: add_column, drop_column, ..."},
+	{.name = "schema_changes_include",.type = UTIL_OPTION_ARRAY,
+	.description = "kinds of schema changes that are not left out; all others are"},
 	{.name = "slot_max_mb",.type = UTIL_OPTION_INT,.default_text = "0",.min = 0,.max = INT_MAX,.unit = "MB",
 	.description = "most log that a stopped or slow pipeline may hold back; beyond it the slot is given up; 0: no limit but max_slot_wal_keep_size"},
 	{.name = "snapshot",.type = UTIL_OPTION_ENUM,.default_text = "initial",.values = snapshot_values,
@@ -90,6 +95,14 @@ int
 catalog_export_int(const CatalogPipeline *pipeline, const char *name)
 {
 	return util_option_int(&catalog_export_options, name, catalog_pipeline_option(pipeline, name));
+}
+
+bool
+catalog_export_hears_statements(const CatalogPipeline *pipeline)
+{
+	const char *mode = catalog_pipeline_option(pipeline, "schema_changes");
+
+	return mode == NULL || strcmp(mode, "ignore") != 0;
 }
 
 bool

@@ -194,6 +194,22 @@ check_together(Datum options)
 				 errhint("Leave out \"on_existing\", or use snapshot \"schema_only\" to begin with empty tables.")));
 }
 
+/* On the way out TRUNCATE is a change like those of rows. */
+static void
+check_told_by_statements(const char *name, List *words)
+{
+	ListCell   *lc;
+
+	foreach(lc, words)
+	{
+		if (strcmp(lfirst(lc), "truncate_table") == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("option \"%s\" of an outgoing pipeline cannot have \"truncate_table\"", name),
+					 errhint("Use option \"actions\", which says whether TRUNCATE is shipped.")));
+	}
+}
+
 void
 catalog_pipeline_options_check(const CatalogPipeline *pipeline)
 {
@@ -229,11 +245,14 @@ catalog_pipeline_options_check(const CatalogPipeline *pipeline)
 		(void) util_option_check(table, name, text);
 	}
 	if (table == &catalog_pipeline_options)
-	{
 		check_together(options);
-		catalog_change_kinds_check("schema_changes_include", option_words(options, "schema_changes_include"));
-		catalog_change_kinds_check("schema_changes_exclude", option_words(options, "schema_changes_exclude"));
+	else
+	{
+		check_told_by_statements("schema_changes_include", option_words(options, "schema_changes_include"));
+		check_told_by_statements("schema_changes_exclude", option_words(options, "schema_changes_exclude"));
 	}
+	catalog_change_kinds_check("schema_changes_include", option_words(options, "schema_changes_include"));
+	catalog_change_kinds_check("schema_changes_exclude", option_words(options, "schema_changes_exclude"));
 }
 
 char *

@@ -57,7 +57,7 @@ is_wanted(void)
 	{
 		const CatalogPipeline *pipeline = lfirst(lc);
 
-		if (pipeline->sink != NULL && catalog_export_bool(pipeline, "schema_changes"))
+		if (pipeline->sink != NULL && catalog_export_hears_statements(pipeline))
 			return true;
 	}
 	return false;

@@ -57,9 +57,16 @@ cdc_schema_message_add(CdcBuf *message, const CdcSchemaItem *item)
 {
 	char		kind[2] = {(char) item->kind, '\0'};
 	char		relid[16];
-	char		flags[8];
+	char		flags[8 + CDC_SCHEMA_KINDS_MAX];
+	int			n = snprintf(flags, sizeof(flags), "%s%s%s", item->rewritten ? "r" : "", item->is_partitioned ? "p" : "", item->is_partition ? "l" : "");
 
-	snprintf(flags, sizeof(flags), "%s%s%s", item->rewritten ? "r" : "", item->is_partitioned ? "p" : "", item->is_partition ? "l" : "");
+	/* a kind is a capital letter */
+	for (int i = 0; i < CDC_SCHEMA_KINDS_MAX; i++)
+	{
+		if (item->kinds & (UINT32_C(1) << i))
+			flags[n++] = (char) ('A' + i);
+	}
+	flags[n] = '\0';
 	snprintf(relid, sizeof(relid), "%u", (unsigned) item->relid);
 	add_field(message, kind);
 	add_field(message, relid);
@@ -196,5 +203,10 @@ cdc_schema_message_next(CdcCursor *message, CdcArena *arena, CdcSchemaItem *item
 	item->rewritten = has_flag(fields[FIELD_FLAGS], 'r');
 	item->is_partitioned = has_flag(fields[FIELD_FLAGS], 'p');
 	item->is_partition = has_flag(fields[FIELD_FLAGS], 'l');
+	for (int i = 0; i < CDC_SCHEMA_KINDS_MAX; i++)
+	{
+		if (has_flag(fields[FIELD_FLAGS], (char) ('A' + i)))
+			item->kinds |= UINT32_C(1) << i;
+	}
 	return is_complete(item) ? CDC_OK : CDC_MALFORMED;
 }

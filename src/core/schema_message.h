@@ -50,7 +50,11 @@ typedef struct CdcSchemaItem
 	bool		rewritten;		/* TABLE: all rows were written anew, maybe with other values */
 	bool		is_partitioned; /* GONE: it had partitions */
 	bool		is_partition;	/* GONE: it was one */
+	uint32_t	kinds;			/* bits of what the statement did, in an order of the writer's; 0: nothing that has a name */
 } CdcSchemaItem;
+
+/* So many bits of kinds are told. */
+#define CDC_SCHEMA_KINDS_MAX 26
 
 extern void cdc_schema_message_begin(CdcBuf *message);
 extern void cdc_schema_message_add(CdcBuf *message, const CdcSchemaItem *item);

@@ -72,6 +72,10 @@ extern void decode_stops_add(DecodeStops *stops, Oid relid, XLogRecPtr txn_end, 
 /* The decoding context that this process starts next heeds it. */
 extern void decode_stops_use(DecodeStops *stops);
 
+/* What the decoding context that this process starts next does about statements that it hears of, when it ships them. Lives on. */
+struct CatalogChangeRules;
+extern void decode_change_rules_use(const struct CatalogChangeRules *rules);
+
 /* Throws for options (List of DefElem) that the plugin does not take. */
 extern void decode_options_check(List *options);
 

@@ -122,6 +122,7 @@ startup_cb(LogicalDecodingContext *ctx, OutputPluginOptions *plugin_options, boo
 	{
 		decode_copy_attach(state);
 		decode_stops_attach(state);
+		decode_change_rules_attach(state);
 	}
 	decode_place_leave();
 	MemoryContextSwitchTo(old_context);

@@ -178,6 +178,7 @@ typedef struct DecodeState
 	HTAB	   *claims;			/* names that are shipped, and whose they may be: decode_route.c; NULL: nobody looks */
 
 	DecodeStops *stops;			/* NULL: no table is stopped */
+	const struct CatalogChangeRules *change_rules;	/* NULL: statements are told as they come */
 	DecodeCopy *copy;			/* NULL: everything is shipped */
 
 	/* the default emit */
@@ -341,6 +342,8 @@ decode_change_cells(const DecodeRelation *entry, const DecodeRow *row, bool is_o
 
 /* Items (CdcSchemaItem) of a message that the event triggers left; false: it has not the form of one. */
 extern bool decode_schema_open(const char *content, Size size, List **items);
+
+extern void decode_change_rules_attach(DecodeState *state);
 
 /* What an item comes to for the receiver, in record->table and record->schema_change; false: nothing. items: all of the message. */
 extern bool decode_schema_record(DecodeState *state, const CdcSchemaItem *item, const List *items, CdcRecord *record);

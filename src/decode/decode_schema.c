@@ -39,8 +39,10 @@
 #include "utils/rel.h"
 #include "utils/ruleutils.h"
 
+#include "catalog/catalog_history.h"
 #include "decode/decode_private.h"
 #include "util/util_arena.h"
+#include "util/util_error.h"
 
 /* More is not read of one message; the writer begins another one long before. */
 #define MESSAGE_MAX (64 * 1024 * 1024)
@@ -349,15 +351,61 @@ gone_record(DecodeState *state, const CdcSchemaItem *item, const List *items, Cd
 	return true;
 }
 
+/* ---- what the rules say ---- */
+
+static const CatalogChangeRules *next_rules;
+
+void
+decode_change_rules_use(const CatalogChangeRules *rules)
+{
+	next_rules = rules;
+}
+
+void
+decode_change_rules_attach(DecodeState *state)
+{
+	state->change_rules = next_rules;
+	next_rules = NULL;
+}
+
+/* A statement is left out when everything that it did is. */
+static CatalogChangeMode
+mode_of(const CatalogChangeRules *rules, uint32 kinds)
+{
+	CatalogChangeMode mode = kinds == 0 ? rules->mode : CATALOG_MODE_IGNORE;
+
+	for (int kind = 0; kind < CATALOG_CHANGE_KINDS; kind++)
+	{
+		if ((kinds & CATALOG_CHANGE_BIT(kind)) != 0 && catalog_change_mode(rules, (CatalogChangeKind) kind) != CATALOG_MODE_IGNORE)
+			mode = rules->mode;
+	}
+	return mode;
+}
+
+/* Is a record shipped? Throws for one that stops its table; a table that is new has nothing that could change. */
+static bool
+is_wanted(const DecodeState *state, const CdcSchemaItem *item, const CdcRecord *record)
+{
+	CatalogChangeMode mode = state->change_rules == NULL ? CATALOG_MODE_EVOLVE : mode_of(state->change_rules, item->kinds);
+
+	if (mode == CATALOG_MODE_EXCEPTION && record->schema_change->op != CDC_OUT_CREATE)
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_TABLE_CHANGED),
+				 errmsg("table %s was changed by %s", quote_qualified_identifier(item->schema, item->name), item->command),
+				 errdetail("Option \"schema_changes\" is \"exception\"."),
+				 errhint("Make the receiver fit, then use cdc_resync_table(); or set the option to \"evolve\".")));
+	return mode != CATALOG_MODE_IGNORE;
+}
+
 bool
 decode_schema_record(DecodeState *state, const CdcSchemaItem *item, const List *items, CdcRecord *record)
 {
 	switch (item->kind)
 	{
 		case CDC_SCHEMA_TABLE:
-			return table_record(state, item, record);
+			return table_record(state, item, record) && is_wanted(state, item, record);
 		case CDC_SCHEMA_GONE:
-			return gone_record(state, item, items, record);
+			return gone_record(state, item, items, record) && is_wanted(state, item, record);
 		case CDC_SCHEMA_UNPUBLISHED:
 			break;
 	}

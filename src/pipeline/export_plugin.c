@@ -48,7 +48,7 @@ export_plugin_options(const CatalogPipeline *pipeline)
 	foreach(lc, pipeline->tables)
 		add_pattern(&tables, lfirst(lc));
 	options = list_make2(make_option("tables", tables.data),
-						 make_option("schema_changes", pstrdup(catalog_export_bool(pipeline, "schema_changes") ? "true" : "false")));
+						 make_option("schema_changes", pstrdup(catalog_export_hears_statements(pipeline) ? "true" : "false")));
 	for (int i = 0; i < util_option_count(&catalog_record_options); i++)
 	{
 		const char *name = util_option_nth(&catalog_record_options, i)->name;

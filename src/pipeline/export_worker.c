@@ -37,6 +37,7 @@
 #include "utils/timestamp.h"
 
 #include "catalog/catalog_export.h"
+#include "catalog/catalog_history.h"
 #include "compat/pg_compat.h"
 #include "decode/decode_reader.h"
 #include "pipeline/export_copy.h"
@@ -67,6 +68,7 @@ typedef struct Export
 	CdcSink    *sink;
 	DecodeReader *reader;
 	ExportCopy *copy;
+	CatalogChangeRules change_rules;
 	CdcSinkPosition durable;	/* the sink has it */
 	XLogRecPtr	handed;			/* end of the last transaction or message that the sink got */
 	bool		skipping;		/* the transaction that is coming is there already */
@@ -487,6 +489,8 @@ run(Worker *worker)
 	export_watch_begin();
 	export->copy = export_copy_open(worker, export->state, export->sink, &export->durable);
 	export_stops_use(worker, export->durable.lsn);
+	catalog_change_rules_read(worker->pipeline, &export->change_rules);
+	decode_change_rules_use(&export->change_rules);
 	decode_take(receive, meet, export);
 	/* a crash takes the slot back; what was read and not shipped stays so, whatever the options are now */
 	export->reader = decode_reader_open(export->state->slot_name, Max(export->durable.lsn, export->state->confirmed_lsn),

@@ -84,7 +84,7 @@ my %read = (
 );
 
 my $slot = CdcBridge::Decode->new($postgres, 'a', tables => 'ty.*');
-my $export = CdcBridge::Export->new(postgres => $postgres, tables => '{ty.*}', options => '{"schema_changes": false}')->setup->start->wait_for_state('streaming');
+my $export = CdcBridge::Export->new(postgres => $postgres, tables => '{ty.*}', options => '{"schema_changes": "ignore"}')->setup->start->wait_for_state('streaming');
 my $sql = '';
 for my $n (0 .. $#types)
 {

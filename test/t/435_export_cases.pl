@@ -14,7 +14,7 @@ use Test::More;
 use Time::HiRes qw(time);
 
 my $postgres = CdcBridge::Postgres->new(conf => "logical_decoding_work_mem = 64kB\n");
-my $export = CdcBridge::Export->new(postgres => $postgres, options => '{"messages": true, "schema_changes": false}')->setup;
+my $export = CdcBridge::Export->new(postgres => $postgres, options => '{"messages": true, "schema_changes": "ignore"}')->setup;
 $postgres->psql('create schema shop; create table shop.t (id int primary key, v text)');
 $export->start->wait_for_state('streaming');
 my $seen = 0;

@@ -35,9 +35,10 @@ test_round_trip(void)
 {
 	CdcSchemaItem table = {
 		.kind = CDC_SCHEMA_TABLE,.relid = 4294967295u,.command = "ALTER TABLE",.schema = "shop",.name = "ta,ble 1:x",
-		.old_schema = "other",.old_name = "t",.old_column = "a",.new_name = "\xc3\xa4",.rewritten = true
+		.old_schema = "other",.old_name = "t",.old_column = "a",.new_name = "\xc3\xa4",.rewritten = true,
+		.kinds = (UINT32_C(1) << CDC_SCHEMA_KINDS_MAX) - 1
 	};
-	CdcSchemaItem gone = {.kind = CDC_SCHEMA_GONE,.relid = 7,.command = "DROP TABLE",.schema = "s",.name = "n",.is_partition = true};
+	CdcSchemaItem gone = {.kind = CDC_SCHEMA_GONE,.relid = 7,.command = "DROP TABLE",.schema = "s",.name = "n",.is_partition = true,.kinds = 1 << 10};
 	CdcSchemaItem unpublished = {.kind = CDC_SCHEMA_UNPUBLISHED,.command = "DROP SCHEMA",.schema = "s",.new_name = "p"};
 	CdcBuf message;
 	CdcCursor cursor;
@@ -57,7 +58,8 @@ test_round_trip(void)
 	is_str(item.old_column, "a", "a column's old name");
 	is_str(item.new_name, "\xc3\xa4", "and its new one");
 	ok(item.rewritten && !item.is_partition && !item.is_partitioned, "flags");
-	ok(cdc_schema_message_next(&cursor, &arena, &item) == CDC_OK && item.kind == CDC_SCHEMA_GONE && item.is_partition && item.old_name == NULL,
+	is_int((int) item.kinds, (1 << CDC_SCHEMA_KINDS_MAX) - 1, "all kinds there can be");
+	ok(cdc_schema_message_next(&cursor, &arena, &item) == CDC_OK && item.kind == CDC_SCHEMA_GONE && item.is_partition && item.kinds == 1 << 10 && item.old_name == NULL,
 	   "one that is gone");
 	ok(cdc_schema_message_next(&cursor, &arena, &item) == CDC_OK && item.kind == CDC_SCHEMA_UNPUBLISHED && item.name == NULL, "a schema of a publication");
 	ok(cdc_schema_message_next(&cursor, &arena, &item) == CDC_END, "and the end");
