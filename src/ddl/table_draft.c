@@ -213,6 +213,14 @@ insert_column(Result *result, uint32_t at, const CdcColumnDef *column, int origi
 	result->ncolumns++;
 }
 
+static void
+remove_column(Result *result, uint32_t at)
+{
+	result->ncolumns--;
+	memmove(&result->columns[at], &result->columns[at + 1], sizeof(CdcColumnDef) * (result->ncolumns - at));
+	memmove(&result->origin[at], &result->origin[at + 1], sizeof(int) * (result->ncolumns - at));
+}
+
 static bool
 is_dropped(const DdlDraft *d, const char *name)
 {
@@ -316,9 +324,7 @@ take_old_columns(DdlDraft *d, Result *result)
 		if (change != NULL)
 		{
 			change->origin = (int) i;
-			if (change->place != DDL_PLACE_NONE)
-				continue;		/* finds its place later */
-			column = change->def;
+			column = change->def;	/* where the old one was; it may move later */
 		}
 		else
 		{
@@ -339,48 +345,76 @@ forget_column(DdlDraft *d, const DdlColumn *column)
 		d->indexes[i].is_gone = true;
 }
 
-/* Columns that are new, and those that go to another place, in the order of the text. */
+/* Put a column where its clause says: FIRST, AFTER another one of the result, or at the end. */
+static void
+place_column(DdlDraft *d, Result *result, const DdlColumn *clause, const CdcColumnDef *column)
+{
+	int			after;
+
+	switch (clause->place)
+	{
+		case DDL_PLACE_NONE:
+			insert_column(result, result->ncolumns, column, clause->origin);
+			break;
+		case DDL_PLACE_FIRST:
+			insert_column(result, 0, column, clause->origin);
+			break;
+		case DDL_PLACE_AFTER:
+			after = ddl_find_column(result->columns, result->ncolumns, clause->after);
+			if (after < 0)
+				d->certain = false;
+			insert_column(result, after < 0 ? result->ncolumns : (uint32_t) after + 1, column, clause->origin);
+			break;
+	}
+}
+
+/* Move a column that was changed; false when it is not there. */
+static bool
+move_column(DdlDraft *d, Result *result, const DdlColumn *clause)
+{
+	for (uint32_t i = 0; i < result->ncolumns; i++)
+	{
+		CdcColumnDef column = result->columns[i];
+
+		if (result->origin[i] != clause->origin)
+			continue;
+		if (clause->place != DDL_PLACE_NONE)
+		{
+			remove_column(result, i);
+			place_column(d, result, clause, &column);
+		}
+		return true;
+	}
+	return false;
+}
+
+/* Columns that are new, and those that go to another place: one after the other, in the order of the text. */
 static void
 place_columns(DdlDraft *d, Result *result)
 {
 	for (uint32_t i = 0; i < d->ncolumns; i++)
 	{
 		const DdlColumn *column = &d->columns[i];
-		int			after;
 
-		if (column->old_name != NULL && column->origin < 0)
+		if (column->old_name != NULL)
 		{
-			/* there was no such column */
-			d->certain = d->certain && column->conditional;
-			forget_column(d, column);
-			continue;
+			/* no such column? Or changed twice, which no server allows */
+			if (column->origin < 0 || !move_column(d, result, column))
+			{
+				d->certain = d->certain && column->conditional;
+				forget_column(d, column);
+			}
 		}
-		if (column->old_name != NULL && column->place == DDL_PLACE_NONE)
-			continue;			/* is where it was */
-		if (column->conditional && column->old_name == NULL && d->before != NULL &&
-			ddl_find_column(d->before->columns, d->before->ncolumns, column->def.name) >= 0)
+		else if (column->conditional && d->before != NULL &&
+				 ddl_find_column(d->before->columns, d->before->ncolumns, column->def.name) >= 0)
 			continue;			/* ADD IF NOT EXISTS, also when the statement drops that one; its UNIQUE is added all the same */
-		if (ddl_find_column(result->columns, result->ncolumns, column->def.name) >= 0)
+		else if (ddl_find_column(result->columns, result->ncolumns, column->def.name) >= 0)
 		{
 			d->certain = d->certain && column->conditional;
 			forget_column(d, column);
-			continue;
 		}
-		switch (column->place)
-		{
-			case DDL_PLACE_NONE:
-				insert_column(result, result->ncolumns, &column->def, column->origin);
-				break;
-			case DDL_PLACE_FIRST:
-				insert_column(result, 0, &column->def, column->origin);
-				break;
-			case DDL_PLACE_AFTER:
-				after = ddl_find_column(result->columns, result->ncolumns, column->after);
-				if (after < 0)
-					d->certain = false;
-				insert_column(result, after < 0 ? result->ncolumns : (uint32_t) after + 1, &column->def, column->origin);
-				break;
-		}
+		else
+			place_column(d, result, column, &column->def);
 	}
 }
 

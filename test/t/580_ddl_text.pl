@@ -134,6 +134,9 @@ case('D11: ADD FIRST, AFTER', $base, 'alter table t add d int first, add e int a
 case('D11: AFTER names a column that is new, or renamed', $base, 'alter table t change a z int, add d int after z, add e int after d');
 case('D12: MODIFY that moves', $base, 'alter table t modify a int first, modify c datetime after a, modify id int after b');
 case('D12: moved behind what moves', $base, 'alter table t modify a int after c, modify b varchar(20) after a, add d int after b');
+case('D12: moved one after the other', 'create table t (a int, b int, c int, d int, e int)', "alter table t $_") for 'modify b int after d, modify d int first', 'modify b int after d, modify d int after e',
+  'modify d int after e, modify b int after d', 'modify a int after b, modify b int after a', 'add x int after y, change b y int first', 'modify e int first, add x int, modify a int after x, add y int first',
+  'change e z int after a, add x int after z, drop b, modify a int after x';
 case('D13: NOT NULL without a default', $base, q{alter table t add d int not null, add e enum('q','w') not null, add f varchar(5) not null, add g datetime(3) not null});
 case('D14: CHANGE drops what it does not name', q{create table t (id int not null auto_increment primary key comment 'k', a int not null default 5 comment 'c')}, 'alter table t change a b int, modify id bigint');
 case('D14: MODIFY of a key column', 'create table t (a int, b varchar(9), primary key (a, b))', 'alter table t modify b varchar(20), change a z bigint unsigned');
