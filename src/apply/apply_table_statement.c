@@ -102,7 +102,17 @@ read_pipeline(Reading *reading)
 	reading->routes = transform_routes_read(reading->pipeline);
 }
 
-/* Our table of that name, whose changes count now; NULL when there is none. */
+/*
+ * Has the table a place in the stream before the statement, or none yet because its copy is still to begin? Its changes do not
+ * count then, but what happens to it as a whole does.
+ */
+static bool
+is_there(const Reading *reading, const ApplyTable *table)
+{
+	return table->join_is_past || !apply_table_joined_after(table, reading->at);
+}
+
+/* Our table of that name, if it is not stopped; NULL when there is none. */
 static ApplyTable *
 find_ours(const Reading *reading, const char *schema, const char *name)
 {
@@ -115,7 +125,7 @@ find_ours(const Reading *reading, const char *schema, const char *name)
 
 		if (table->def != NULL && table->def->nkey == 0 && apply_table_is_copying(table) && !reading->apply->in_txn)
 			apply_table_check_mark(reading->apply, table);
-		if (!apply_table_is_stopped(table, reading->at) && !apply_table_joins_later(table, reading->at))
+		if (!apply_table_is_stopped(table, reading->at) && is_there(reading, table))
 			return table;
 	}
 	return NULL;
@@ -208,7 +218,7 @@ add_new(Reading *reading, const char *schema, const char *name)
 static bool
 makes_what_we_know(const Reading *reading, const ApplyTable *table)
 {
-	return !reading->statement->or_replace && apply_table_is_unchanged(reading->apply, table);
+	return !reading->statement->or_replace && !table->awaits_copy && apply_table_is_unchanged(reading->apply, table);
 }
 
 static void
@@ -324,7 +334,7 @@ find_with_name(const Reading *reading, const char *schema, const char *name)
 	{
 		ApplyTable *table = lfirst(lc);
 
-		if (!apply_table_joins_later(table, reading->at))
+		if (is_there(reading, table))
 			return table;
 	}
 	return NULL;
@@ -385,12 +395,47 @@ find_way_out(const Reading *reading, ApplyAct *act, const Moved *m)
 	act->target_table = util_name_is_long(name) ? util_name_with_hash(name, name) : name;
 }
 
+/* Our other table that has the new name already, and does not lose it in the same statement; NULL when there is none. */
+static ApplyTable *
+find_holder(const Reading *reading, List *moved, const Moved *m)
+{
+	ListCell   *lc;
+
+	foreach(lc, apply_table_find_named(reading->apply, m->schema, m->name))
+	{
+		ApplyTable *holder = lfirst(lc);
+		bool		moves = holder == m->table;
+		ListCell   *lc2;
+
+		foreach(lc2, moved)
+			moves |= ((Moved *) lfirst(lc2))->table == holder;
+		if (!moves)
+			return holder;
+	}
+	return NULL;
+}
+
 /* One of ours has another name, which is meant for us. */
 static void
-rename_ours(Reading *reading, const Moved *m)
+rename_ours(Reading *reading, List *moved, const Moved *m)
 {
-	ApplyAct   *act = add_for(reading, APPLY_ACT_RENAME, m->table, CATALOG_CHANGE_RENAME_TABLE);
+	ApplyTable *holder = find_holder(reading, moved, m);
+	ApplyAct   *act;
 
+	if (holder != NULL)
+	{
+		/*
+		 * The stream was behind when that one joined: it is this table, under the name that it got. Its copy was read after
+		 * the source had given it that name, so it has all that came before.
+		 */
+		drop_table(reading, m->table);
+		act = llast(reading->acts);
+		act->error = reason(psprintf("its new name \"%s.%s\" is followed already", server_text(m->schema), server_text(m->name)), NULL);
+		if (!apply_table_is_copying(holder))
+			add_for(reading, APPLY_ACT_COPY, holder, CATALOG_CHANGE_RENAME_TABLE);
+		return;
+	}
+	act = add_for(reading, APPLY_ACT_RENAME, m->table, CATALOG_CHANGE_RENAME_TABLE);
 	act->new_schema = m->schema;
 	act->new_table = m->name;
 	/* what is copied is read by its name; a copy also follows a shape that changes in the same statement */
@@ -518,7 +563,7 @@ read_rename(Reading *reading)
 			continue;
 		}
 		if (is_meant(reading, m->schema, m->name))
-			rename_ours(reading, m);
+			rename_ours(reading, moved, m);
 		else
 			lose_ours(reading, moved, m);
 		copy_children(reading, m);

@@ -133,16 +133,88 @@ was_put_off(const CatalogTable *table)
 		strcmp(table->last_error.sqlstate, unpack_sql_state(ERRCODE_LOCK_NOT_AVAILABLE)) == 0;
 }
 
-/* A table that is to be copied anew becomes a candidate. */
+/* A table that the source does not have, and where its log ended when that was seen. */
+typedef struct MissingTable
+{
+	int32		table_id;
+	CdcPosition log_end;
+} MissingTable;
+
+static List *missing_tables = NIL;	/* of MissingTable, in TopMemoryContext */
+
 static void
-add_known(SnapshotPrepare *p, MysqlSession *session, const CatalogTable *table)
+forget_missing(int32 table_id)
+{
+	ListCell   *lc;
+
+	foreach(lc, missing_tables)
+	{
+		MissingTable *missing = lfirst(lc);
+
+		if (missing->table_id != table_id)
+			continue;
+		missing_tables = foreach_delete_current(missing_tables, lc);
+		pfree(missing);
+	}
+}
+
+/* Where the stream has to have come to before a table counts as gone: what became of it may stand before that. */
+static const CdcPosition *
+note_missing(MysqlSession *session, const MysqlServerInfo *info, int32 table_id)
+{
+	MissingTable *missing;
+	MemoryContext old;
+	ListCell   *lc;
+
+	foreach(lc, missing_tables)
+	{
+		missing = lfirst(lc);
+		if (missing->table_id == table_id)
+			return &missing->log_end;
+	}
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	missing = palloc0(sizeof(MissingTable));
+	missing->table_id = table_id;
+	missing_tables = lappend(missing_tables, missing);
+	MemoryContextSwitchTo(old);
+	mysql_server_log_position(session, info, &missing->log_end);
+	return &missing->log_end;
+}
+
+static bool
+is_passed(const CatalogPosition *durable, const CdcPosition *position)
+{
+	int			order;
+
+	return cdc_position_compare(&durable->position, position, &order) ? order >= 0 : true;
+}
+
+/*
+ * A table that is to be copied anew becomes a candidate. One that the source does not have is left for later while
+ * the stream has not come to where that was seen, which goes into *awaited: it may have been dropped or renamed before that.
+ */
+static void
+add_known(SnapshotPrepare *p, MysqlSession *session, const CatalogTable *table, const CatalogPosition *durable, CdcPosition *awaited)
 {
 	SnapshotCandidate *c = palloc0(sizeof(SnapshotCandidate));
+	bool		is_missing;
 
 	c->is_known = true;
 	c->table = *table;
 	snapshot_describe(p, session, source_text(table->source_schema), source_text(table->source_table), c);
-	if (c->def == NULL && c->error == NULL)
+	is_missing = c->def == NULL && c->error == NULL;
+	if (is_missing)
+	{
+		const CdcPosition *log_end = note_missing(session, p->info, table->table_id);
+
+		if (!is_passed(durable, log_end))
+		{
+			*awaited = *log_end;
+			return;
+		}
+	}
+	forget_missing(table->table_id);
+	if (is_missing)
 		c->error = snapshot_make_error(CDC_ERRCODE_TABLE_CHANGED,
 									   psprintf("source table \"%s.%s\" does not exist",
 												table->source_schema, table->source_table),
@@ -168,14 +240,6 @@ static bool
 begins_anew(const CatalogTable *table)
 {
 	return table->state == CATALOG_TABLE_SNAPSHOT && table->resync_wanted && !table->chunks_allowed;
-}
-
-static bool
-is_passed(const CatalogPosition *durable, const CdcPosition *position)
-{
-	int			order;
-
-	return cdc_position_compare(&durable->position, position, &order) ? order >= 0 : true;
 }
 
 /*
@@ -217,7 +281,7 @@ ask_source(SnapshotPrepare *p, const MysqlEndpoint *endpoint, const CatalogPosit
 		CatalogTable *table = lfirst(lc);
 
 		if (table->resync_wanted && !is_too_early(p, session, table, durable, &log_end, awaited))
-			add_known(p, session, table);
+			add_known(p, session, table, durable, awaited);
 	}
 	snapshot_read_tables(p, session, known);
 	mysql_session_close(session);
