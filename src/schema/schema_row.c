@@ -79,13 +79,13 @@ schema_row_open(const CdcTableDef *def, TupleDesc desc, const bool *used, const 
 }
 
 char *
-schema_key_column_fault(const CdcColumnDef *column, Form_pg_attribute attribute)
+schema_column_fault(const CdcColumnDef *column, Form_pg_attribute attribute)
 {
 	SchemaColumn prepared;
 	char *why;
 
 	if (schema_column_prepare(&prepared, column, attribute, CurrentMemoryContext, &why) &&
-	    schema_column_is_exact(&prepared, attribute, &why))
+	    (column->key_part == 0 || schema_column_is_exact(&prepared, attribute, &why)))
 		return NULL;
 	return why;
 }

@@ -113,8 +113,8 @@ extern Form_pg_attribute schema_find_attribute(TupleDesc desc, const char *name)
 extern void schema_check_other_attributes(TupleDesc desc, const bool *given, StringInfo reasons);
 extern void schema_check_primary_key(Relation rel, int nkey, const AttrNumber *key, StringInfo reasons);
 
-/* Why a target's attribute cannot be that part of the source's key, as it is: a sentence; NULL when it can. */
-extern char *schema_key_column_fault(const CdcColumnDef *column, Form_pg_attribute attribute);
+/* Why a target's attribute cannot take every value of a source column as it is: a sentence; NULL when it can. */
+extern char *schema_column_fault(const CdcColumnDef *column, Form_pg_attribute attribute);
 
 /*
  * The row type of a source table by itself, with the types that a target would be made with, and some attributes more

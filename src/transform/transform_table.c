@@ -294,14 +294,16 @@ bind_column(TransformTable *table, int column, TupleDesc desc, StringInfo reason
 	TransformColumn *from = &table->transform->columns[column];
 	Form_pg_attribute att = schema_find_attribute(desc, from->name);
 	char	   *type = format_type_be(from->typid);
-	bool		is_source = from->from > 0 && from->from <= table->transform->nsource;
+	AttrNumber	attnum = from->from;
+	bool		is_source = attnum > 0 && attnum <= table->transform->nsource;
+	char	   *fault;
 
 	if (att == NULL)
 		appendStringInfo(next_reason(reasons), "The target has no column \"%s\".", from->name);
 	else if (att->attgenerated != '\0')
 	{
 		/* the source generates it too, and what it has is what the target computes */
-		if (!is_source || !table->def->columns[from->from - 1].is_generated)
+		if (!is_source || !table->def->columns[attnum - 1].is_generated)
 			appendStringInfo(next_reason(reasons), "Column \"%s\" is generated in the target.", from->name);
 	}
 	else if (!transform_coerce(table->transform, column, att->atttypid, att->atttypmod))
@@ -312,22 +314,8 @@ bind_column(TransformTable *table, int column, TupleDesc desc, StringInfo reason
 		table->attnums[column] = att->attnum;
 		if (from->from > 0 && is_source)
 			table->held[from->from - 1] = att->attnum;
-	}
-}
-
-/* A part of the source's key that goes as it is must not lose what tells values apart. */
-static void
-check_key_types(const TransformTable *table, TupleDesc desc, const AttrNumber *from, StringInfo reasons)
-{
-	for (int i = 0; i < table->nkey; i++)
-	{
-		int			column = table->key[i];
-		char	   *fault;
-
-		if (from[column] <= 0 || from[column] > table->transform->nsource || table->attnums[column] == 0)
-			continue;
-		fault = schema_key_column_fault(&table->def->columns[from[column] - 1],
-										TupleDescAttr(desc, table->attnums[column] - 1));
+		/* as it is means whole: who wants it cut says so with a cast in the projection */
+		fault = is_source ? schema_column_fault(&table->def->columns[attnum - 1], att) : NULL;
 		if (fault != NULL)
 			appendStringInfoString(next_reason(reasons), fault);
 	}
@@ -338,7 +326,6 @@ transform_table_bind(TransformTable *table, Relation rel)
 {
 	Transform  *transform = table->transform;
 	TupleDesc	desc = RelationGetDescr(rel);
-	AttrNumber *from = palloc(sizeof(AttrNumber) * Max(transform->ncolumns, 1));
 	AttrNumber *key = palloc(sizeof(AttrNumber) * Max(table->nkey, 1));
 	bool	   *given = palloc0(sizeof(bool) * Max(desc->natts, 1));
 	StringInfoData reasons;
@@ -346,12 +333,10 @@ transform_table_bind(TransformTable *table, Relation rel)
 	initStringInfo(&reasons);
 	for (int i = 0; i < transform->ncolumns; i++)
 	{
-		from[i] = transform->columns[i].from;
 		bind_column(table, i, desc, &reasons);
 		if (table->attnums[i] > 0)
 			given[table->attnums[i] - 1] = true;
 	}
-	check_key_types(table, desc, from, &reasons);
 	for (int i = 0; i < table->nkey; i++)
 		key[i] = table->attnums[table->key[i]];
 	if (reasons.len == 0)

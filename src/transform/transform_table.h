@@ -44,6 +44,14 @@ extern List *transform_create_statements(const CdcTableDef *def, const char *tar
 /* Can a column of the source, once the row is in its target, be had back from there for every row? */
 extern bool transform_keeps_column(const TransformTable *table, int column);
 
+/*
+ * A source table changes its shape (origin: per column of "after" its index in "before", -1: it is new). May its target
+ * be changed in the same way? True when each column that changes goes there as it is, under its own name, and nothing
+ * else is made of it. Throws when the rule does not fit the table as it is after the change.
+ */
+extern bool transform_lets_follow(const CdcTableDef *before, const CdcTableDef *after, const int *origin,
+								  const SchemaTypeOptions *options);
+
 /* schema_index_translate, for a target that may have other columns. */
 extern SchemaIndex *transform_index_translate(const CdcTableDef *def, const CdcIndexDef *index,
 											  const SchemaTypeOptions *options);
