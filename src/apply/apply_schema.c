@@ -100,7 +100,7 @@ make_plan(Apply *apply, ApplySchemaChange *change, LOCKMODE mode)
 		.is_told = change->is_told,
 		.defaults_known = change->defaults_known,
 		.has_rows = target_has_rows(rel),
-		.is_projected = transform_table_rule(change->table->def, &apply->types) != NULL,
+		.is_projected = !transform_lets_follow(change->table->def, change->after, change->origin, &apply->types),
 		.rules = &apply->rules,
 		.types = &apply->types,
 		.rel = rel,

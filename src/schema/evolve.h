@@ -38,7 +38,7 @@ typedef struct SchemaEvolve
 	bool		is_told;		/* a statement told the change; false: seen from the two definitions alone */
 	bool		defaults_known; /* "after" has the defaults that came with the columns */
 	bool		has_rows;		/* the target may hold rows */
-	bool		is_projected;	/* the target's columns are what a transform makes: it is not altered */
+	bool		is_projected;	/* a transform makes something else of what changes: the target is not altered */
 	const CatalogChangeRules *rules;
 	const SchemaTypeOptions *types;
 	Relation	rel;			/* the target, locked by the caller */
