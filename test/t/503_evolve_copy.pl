@@ -34,7 +34,7 @@ $source->sql('create database shop', map {
 	("create table shop.$table (id int primary key, v int not null, w varchar(20) character set latin1)", "insert into shop.$table values " . join(', ', map { "($_, $_, convert(x'c3a9' using latin1))" } 1 .. $rows)) } @cases, [ 'calm' ]);
 $source->sql(map { "update shop.$_->[0] set w = convert(_utf8mb4 x'c3a9' using latin1)" } @cases, [ 'calm' ]);
 my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, options => '{"snapshot_chunk_rows": 10, "snapshot_workers": 4, "max_rows_per_second": 150}')->setup;
-$postgres->append_conf('max_worker_processes = 30', 'max_replication_slots = 30');
+$postgres->append_conf("max_worker_processes = 30\nmax_replication_slots = 30");
 $postgres->append_conf('max_active_replication_origins = 30') if $postgres->major >= 18;
 $postgres->restart;
 $pipeline->start;
