@@ -22,6 +22,7 @@
 
 #include "access/relation.h"
 #include "access/xact.h"
+#include "catalog/catalog_dead_letter.h"
 #include "catalog/namespace.h"
 #include "executor/spi.h"
 #include "mb/pg_wchar.h"
@@ -249,6 +250,7 @@ write_catalog(Apply *apply, ApplyAct *act)
 		case APPLY_ACT_TRUNCATE:
 			catalog_table_restart_empty(apply->pipeline_id, act->table->table_id,
 										act->table->def != NULL && act->table->def->nkey == 0);
+			(void) catalog_dead_letter_supersede_table(apply->pipeline_id, act->table->table_id, "the table was truncated");
 			break;
 		case APPLY_ACT_RENAME:
 			write_names(apply, act);

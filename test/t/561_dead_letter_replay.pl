@@ -150,6 +150,10 @@ $source->sql(q{update shop.orders set v = 2 where id = 70});
 $pipeline->wait_for_catchup;
 is($postgres->psql(q{select count(*) from cdc_dead_letters where state in ('waiting', 'failed')}), '0', 'a later change settles these too');
 $pipeline->is_same('in the end all is the same', 'orders');
+$source->sql(q{insert into shop.orders values (80, 1, 'x')}, 'truncate table shop.orders', q{insert into shop.orders values (81, 5, 'y')});
+$pipeline->wait_for_catchup;
+is($postgres->psql(q{select state, reason from cdc_dead_letters where after->>'id' = '80'}), 'superseded|the table was truncated', 'a TRUNCATE settles the letters of its table');
+$pipeline->is_same('which has what came after it', 'orders');
 
 unlike($postgres->log_text, qr/\b(TRAP|PANIC):/, 'no assertion failed, no panic');
 done_testing();
