@@ -131,6 +131,22 @@ find_ours(const Reading *reading, const char *schema, const char *name)
 	return NULL;
 }
 
+/* Our table of that name, stopped or not: it follows its name all the same. One that joins later has the name that it gets. */
+static ApplyTable *
+find_with_name(const Reading *reading, const char *schema, const char *name)
+{
+	ListCell   *lc;
+
+	foreach(lc, apply_table_find_named(reading->apply, schema, name))
+	{
+		ApplyTable *table = lfirst(lc);
+
+		if (is_there(reading, table))
+			return table;
+	}
+	return NULL;
+}
+
 /* A table that a tool makes for the time of its work, of one that we have? Unless the list names it. */
 static bool
 is_helper(const Reading *reading, const char *schema, const char *name)
@@ -292,7 +308,7 @@ read_drop(Reading *reading)
 
 	for (uint32 i = 0; statement->kind == DDL_DROP_TABLE && i < statement->ntables; i++)
 	{
-		ApplyTable *table = find_ours(reading, statement->tables[i].schema, statement->tables[i].name);
+		ApplyTable *table = find_with_name(reading, statement->tables[i].schema, statement->tables[i].name);
 
 		if (table != NULL)
 			drop_table(reading, table);
@@ -302,7 +318,7 @@ read_drop(Reading *reading)
 		ApplyTable *table = lfirst(lc);
 
 		if (same_name(reading->apply, table->schema, statement->tables[0].schema) &&
-			find_ours(reading, table->schema, table->name) == table)
+			find_with_name(reading, table->schema, table->name) == table)
 			drop_table(reading, table);
 	}
 }
@@ -320,22 +336,6 @@ find_moved(const Reading *reading, List *moved, const char *schema, const char *
 
 		if (same_name(reading->apply, m->schema, schema) && same_name(reading->apply, m->name, name))
 			return m;
-	}
-	return NULL;
-}
-
-/* Our table of that name, stopped or not: it follows its name all the same. One that joins later has the name that it gets. */
-static ApplyTable *
-find_with_name(const Reading *reading, const char *schema, const char *name)
-{
-	ListCell   *lc;
-
-	foreach(lc, apply_table_find_named(reading->apply, schema, name))
-	{
-		ApplyTable *table = lfirst(lc);
-
-		if (is_there(reading, table))
-			return table;
 	}
 	return NULL;
 }

@@ -455,7 +455,7 @@ begin_anew(SnapshotCopy *copy, const CopyTable *table)
 	bool		done;
 
 	/* values that made no sense may be those of another type by now */
-	if (!copy->changed && !looks_changed(copy, table))
+	if (!copy->changed && !looks_changed(copy, table) && !copy->changed)
 		return false;
 	copy->changed = false;
 	heap_transaction_begin();

@@ -171,8 +171,10 @@ read_page(SnapshotCopy *copy)
 }
 
 static _Noreturn void
-throw_gone(const CopyTable *table)
+throw_gone(SnapshotCopy *copy, const CopyTable *table)
 {
+	/* the stream may have still to come to what became of it */
+	copy->changed = true;
 	ereport(ERROR,
 			(errcode(CDC_ERRCODE_TABLE_CHANGED),
 			 errmsg("source table \"%s.%s\" changed while it was copied",
@@ -191,7 +193,7 @@ what_changed(SnapshotCopy *copy, const CopyTable *table)
 	CdcTableDef *now = mysql_server_describe(copy->session, copy->info, table->def->schema, table->def->name);
 
 	if (now == NULL)
-		throw_gone(table);
+		throw_gone(copy, table);
 	if (now->ncolumns != table->def->ncolumns)
 		return psprintf("It had %u columns and has %u now.", table->def->ncolumns, now->ncolumns);
 	for (uint32 i = 0; i < now->ncolumns; i++)
