@@ -12,8 +12,10 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
+#include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
 #include "utils/memutils.h"
+#include "utils/pg_lsn.h"
 
 #include "catalog/catalog_dead_letter.h"
 #include "catalog/catalog_heap.h"
@@ -442,6 +444,24 @@ catalog_dead_letter_count(int32 pipeline_id)
 	}
 	catalog_scan_end(&scan);
 	return count;
+}
+
+void
+catalog_dead_letter_delete_from(int32 pipeline_id, XLogRecPtr commit_lsn)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	begin_above(&scan, RowExclusiveLock, pipeline_id, 0);
+	while (HeapTupleIsValid(tuple = catalog_scan_next_ordered(&scan, ForwardScanDirection)))
+	{
+		char	   *place = catalog_get_text(tuple, RelationGetDescr(scan.rel), Anum_dead_letter_gtid);
+
+		CHECK_FOR_INTERRUPTS();
+		if (place != NULL && DatumGetLSN(DirectFunctionCall1(pg_lsn_in, CStringGetDatum(place))) >= commit_lsn)
+			catalog_tuple_delete(scan.rel, tuple);
+	}
+	catalog_scan_end(&scan);
 }
 
 static void

@@ -20,6 +20,7 @@
 #define CDC_CATALOG_DEAD_LETTER_H
 
 #include "postgres.h"
+#include "access/xlogdefs.h"
 
 #include "catalog/catalog.h"
 
@@ -111,6 +112,9 @@ typedef struct CatalogLetterPrune
 	List	   *losses;			/* of CatalogLetterLoss: open ones by table */
 	bool		more;			/* at_most were removed, and there may be others */
 } CatalogLetterPrune;
+
+/* Remove letters of an outgoing pipeline whose transactions commit at or after a place in the log, as these are decoded again. */
+extern void catalog_dead_letter_delete_from(int32 pipeline_id, XLogRecPtr commit_lsn);
 
 extern int64 catalog_dead_letter_count(int32 pipeline_id);
 

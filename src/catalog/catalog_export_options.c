@@ -13,11 +13,15 @@
 #include "catalog/catalog_export.h"
 #include "catalog/catalog_record_options.h"
 
-static const char *const on_error_values[] = {"stop_table", "stop", NULL};
+static const char *const on_error_values[] = {"stop_table", "dead_letter", "stop", NULL};
 static const char *const schema_changes_values[] = {"evolve", "ignore", "exception", NULL};
 static const char *const snapshot_values[] = {"initial", "never", NULL};
 
 static const UtilOption export_option_list[] = {
+	{.name = "dead_letter_max_days",.type = UTIL_OPTION_INT,.default_text = "30",.min = 0,.max = 100000,.unit = "days",
+	.description = "dead letters that are older are removed; 0 keeps them"},
+	{.name = "dead_letter_max_rows",.type = UTIL_OPTION_INT,.default_text = "1000000",.min = 0,.max = 2000000000,.unit = "rows",
+	.description = "most dead letters: beyond that the oldest are removed; 0: no limit"},
 	{.name = "failover",.type = UTIL_OPTION_BOOL,.default_text = "false",
 	.description = "let standbys have a copy of the slot, so that the pipeline goes on where one of them is promoted; PostgreSQL 17 and later"},
 	{.name = "flush_max_kb",.type = UTIL_OPTION_INT,.default_text = "8192",.min = 1,.max = 1048576,.unit = "kB",
@@ -25,7 +29,7 @@ static const UtilOption export_option_list[] = {
 	{.name = "flush_max_ms",.type = UTIL_OPTION_INT,.default_text = "200",.min = 0,.max = 60000,.unit = "ms",
 	.description = "make what was written durable at the latest after this time; 0: after every transaction"},
 	{.name = "on_error",.type = UTIL_OPTION_ENUM,.default_text = "stop_table",.values = on_error_values,
-	.description = "a table that cannot be shipped, or a row of it: stop that table, or the pipeline before it"},
+	.description = "a table that cannot be shipped, or a row of it: stop that table, keep the row in cdc_dead_letters and go on, or stop the pipeline before it"},
 	{.name = "schema_changes",.type = UTIL_OPTION_ENUM,.default_text = "evolve",.values = schema_changes_values,
 	.description = "a statement changes a table's definition: ship that too, leave it out, or stop the table"},
 	{.name = "schema_changes_exclude",.type = UTIL_OPTION_ARRAY,

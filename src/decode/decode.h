@@ -76,6 +76,27 @@ extern void decode_stops_use(DecodeStops *stops);
 struct CatalogChangeRules;
 extern void decode_change_rules_use(const struct CatalogChangeRules *rules);
 
+/* A change of which no record could be made, as an expression threw: for who keeps it. Good until the function returns. */
+typedef struct DecodeLetter
+{
+	const char *schema;			/* of the table, its own */
+	const char *name;
+	XLogRecPtr	commit_lsn;
+	XLogRecPtr	txn_end;
+	XLogRecPtr	lsn;			/* of the change */
+	int64		action;			/* place in the transaction among what is shipped or kept, from 1 */
+	int64		time_us;		/* of the commit, since 1970 */
+	CdcOutOp	op;
+	Datum		before;			/* jsonb of the columns that the log has; 0: no such row */
+	Datum		after;
+	const ErrorData *error;
+} DecodeLetter;
+
+typedef void (*DecodeKeep) (void *arg, const DecodeLetter *letter);
+
+/* The decoding context that this process starts next hands such changes to keep, with the arg of decode_take, and goes on. */
+extern void decode_letters_use(DecodeKeep keep);
+
 /* Throws for options (List of DefElem) that the plugin does not take. */
 extern void decode_options_check(List *options);
 

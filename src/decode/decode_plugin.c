@@ -34,6 +34,8 @@
 #include "utils/timestamp.h"
 
 #include "decode/decode_private.h"
+#include "util/util_error.h"
+#include "util/util_subtransaction.h"
 
 /* So many changes that are not shipped, and the client hears that the server is alive. */
 #define SKIPPED_MAX 100
@@ -45,6 +47,7 @@ PGDLLEXPORT void _PG_output_plugin_init(OutputPluginCallbacks *cb);
 /* What the next context that is started does with its records. */
 static DecodeEmit next_emit;
 static DecodeMeet next_meet;
+static DecodeKeep next_keep;
 static void *next_arg;
 
 void
@@ -53,6 +56,12 @@ decode_take(DecodeEmit emit, DecodeMeet meet, void *arg)
 	next_emit = emit;
 	next_meet = meet;
 	next_arg = arg;
+}
+
+void
+decode_letters_use(DecodeKeep keep)
+{
+	next_keep = keep;
 }
 
 static int64
@@ -109,6 +118,8 @@ startup_cb(LogicalDecodingContext *ctx, OutputPluginOptions *plugin_options, boo
 	state->emit = taker != NULL ? taker : decode_text_emit;
 	state->emit_arg = taker != NULL ? next_arg : state;
 	state->meet = taker != NULL ? next_meet : NULL;
+	state->keep = taker != NULL ? next_keep : NULL;
+	next_keep = NULL;
 	ctx->output_plugin_private = state;
 
 	/* a slot that is being made has no options yet: they are those of none given, and nothing is handed on */
@@ -547,6 +558,82 @@ is_left_to_stream(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *ent
 	return false;
 }
 
+/* A change on its way to a record. */
+typedef struct Attempt
+{
+	DecodeRelation *entry;
+	const DecodeRow *old;
+	const DecodeRow *new;
+	CdcOutOp	op;
+	const CdcOutTxn *txn;
+	bool		passes;
+	CdcCell    *before;
+	CdcCell    *after;
+} Attempt;
+
+/* UtilStep */
+static void
+look_at_filter(void *arg)
+{
+	Attempt    *attempt = arg;
+
+	attempt->passes = decode_filter_passes(attempt->entry, attempt->old, attempt->new, &attempt->op);
+}
+
+/* UtilStep */
+static void
+make_cells(void *arg)
+{
+	Attempt    *attempt = arg;
+
+	if (attempt->old != NULL && attempt->op != CDC_OUT_INSERT)
+		attempt->before = decode_change_cells(attempt->entry, attempt->old, true, attempt->op, attempt->txn);
+	if (attempt->new != NULL && attempt->op != CDC_OUT_DELETE)
+		attempt->after = decode_change_cells(attempt->entry, attempt->new, false, attempt->op, attempt->txn);
+}
+
+/* Is an error about the row, so that the others go on without it? */
+static bool
+is_of_row(int sqlstate)
+{
+	return util_error_class(sqlstate) == UTIL_ERROR_DATA && ERRCODE_TO_CATEGORY(sqlstate) != ERRCODE_TO_CATEGORY(ERRCODE_INTERNAL_ERROR);
+}
+
+/*
+ * Run a step of a change. Where changes that throw are kept, and users' expressions are run, that is done in a subtransaction:
+ * false when it threw, and the change was handed to who keeps it.
+ */
+static bool
+run_step(DecodeState *state, ReorderBufferTXN *txn, ReorderBufferChange *change, Attempt *attempt, UtilStep step)
+{
+	DecodeLetter letter = {.op = attempt->op,.lsn = change->lsn,.txn_end = txn->end_lsn};
+	DecodeTxn  *own;
+	ErrorData  *edata;
+
+	if (state->keep == NULL || attempt->entry->transform == NULL)
+	{
+		step(attempt);
+		return true;
+	}
+	edata = util_subtransaction(step, attempt, true);
+	if (edata == NULL)
+		return true;
+	if (!is_of_row(edata->sqlerrcode))
+		ReThrowError(edata);
+	own = open_txn(state, txn);
+	letter.commit_lsn = own->out.commit_lsn;
+	letter.time_us = own->out.time_us;
+	letter.action = (int64) (own->out.nchanges + ++own->kept);
+	letter.error = edata;
+	decode_transform_name(attempt->entry, &letter.schema, &letter.name);
+	if (attempt->old != NULL)
+		letter.before = decode_transform_image(attempt->entry, attempt->old, true);
+	if (attempt->new != NULL)
+		letter.after = decode_transform_image(attempt->entry, attempt->new, false);
+	state->keep(state->emit_arg, &letter);
+	return false;
+}
+
 /* In the change's memory context. */
 static void
 ship_change(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *entry, Relation relation, ReorderBufferChange *change, CdcOutOp op)
@@ -555,18 +642,24 @@ ship_change(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *entry, Re
 	HeapTuple	new_tuple = cdc_change_new_tuple(change);
 	DecodeRow  *old = old_tuple != NULL ? decode_row_open(relation, old_tuple) : NULL;
 	DecodeRow  *new = new_tuple != NULL ? decode_row_open(relation, new_tuple) : NULL;
+	Attempt		attempt = {.entry = entry,.old = old,.new = new,.op = op};
 	CdcRecord	record = {.kind = CDC_RECORD_CHANGE};
 	DecodeTxn  *own;
 
 	if (new != NULL)
 		decode_row_complete(entry, relation, new, old);
-	if (!decode_filter_passes(entry, old, new, &op) ||
-		!is_left_to_stream(state, txn, entry, relation, change, old, new, &op))
+	if (!run_step(state, txn, change, &attempt, look_at_filter))
+		return;
+	if (!attempt.passes ||
+		!is_left_to_stream(state, txn, entry, relation, change, old, new, &attempt.op))
 	{
 		skip(state->ctx);
 		return;
 	}
-	if (op != CDC_OUT_INSERT && !entry->has_identity)
+	attempt.txn = &open_txn(state, txn)->out;
+	if (!run_step(state, txn, change, &attempt, make_cells))
+		return;
+	if (attempt.op != CDC_OUT_INSERT && !entry->has_identity)
 		warn_of_identity(entry, relation);
 	own = ensure_begun(state, txn);
 	record.txn = &own->out;
@@ -576,11 +669,9 @@ ship_change(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *entry, Re
 	record.table_order = count_change(state, own, entry);
 	record.order = own->out.nchanges;
 	record.table = entry->table;
-	record.op = op;
-	if (old != NULL && op != CDC_OUT_INSERT)
-		record.before = decode_change_cells(entry, old, true, op, &own->out);
-	if (new != NULL && op != CDC_OUT_DELETE)
-		record.after = decode_change_cells(entry, new, false, op, &own->out);
+	record.op = attempt.op;
+	record.before = attempt.before;
+	record.after = attempt.after;
 	emit(state, &record);
 }
 

@@ -135,6 +135,7 @@ typedef struct DecodeTxn
 	CdcOutTxn	out;
 	bool		begun;			/* something of it was handed on */
 	bool		is_prepared;	/* it is decoded at its PREPARE */
+	uint64		kept;			/* changes of it that became letters */
 	CdcOutCount *counts;
 	Oid		   *count_relids;
 	uint32		counts_max;
@@ -158,6 +159,7 @@ typedef struct DecodeState
 	DecodeEmit	emit;
 	void	   *emit_arg;
 	DecodeMeet	meet;			/* with emit_arg; NULL: nobody asks */
+	DecodeKeep	keep;			/* with emit_arg; NULL: what throws throws */
 	int64		now_us;			/* when the transaction, or the block of one, began to be decoded */
 	bool		in_block;		/* between STREAM_START and STREAM_STOP */
 	bool		block_begun;	/* STREAM_START was handed on */
@@ -308,6 +310,10 @@ extern CdcCell *decode_transform_cells(const DecodeRelation *entry, const Decode
 /* Are there columns that are made of large values which nobody knows? */
 extern bool decode_transform_lacks(const DecodeRelation *entry, const DecodeRow *row);
 extern bool decode_transform_is_parallel_safe(const DecodeRelation *entry);
+
+/* The row as the expressions got it, as jsonb: names and texts, without what is not known. */
+extern Datum decode_transform_image(const DecodeRelation *entry, const DecodeRow *row, bool is_old);
+extern void decode_transform_name(const DecodeRelation *entry, const char **schema, const char **name);
 
 /* The place in the log's tuples of what a column passes through; -1: it is computed. */
 extern int	decode_transform_source(const DecodeRelation *entry, int column);

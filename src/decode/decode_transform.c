@@ -35,6 +35,7 @@
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
+#include "utils/jsonb.h"
 #include "utils/lsyscache.h"
 #include "utils/regproc.h"
 #include "utils/snapmgr.h"
@@ -610,4 +611,51 @@ decode_transform_cells(const DecodeRelation *entry, const DecodeRow *row, bool i
 	if (t->needs_snapshot)
 		PopActiveSnapshot();
 	return decode_row_cells(entry, &made, is_old);
+}
+
+/* ------------------------------------------------------------------------ letters */
+
+static void
+push_text(JsonbParseState **state, JsonbIteratorToken token, const char *text)
+{
+	JsonbValue	value = {.type = jbvString};
+
+	value.val.string.val = unconstify(char *, text);
+	value.val.string.len = (int) strlen(text);
+	(void) pushJsonbValue(state, token, &value);
+}
+
+Datum
+decode_transform_image(const DecodeRelation *entry, const DecodeRow *row, bool is_old)
+{
+	const DecodeTransform *t = entry->transform;
+	JsonbParseState *state = NULL;
+
+	(void) pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	for (int i = 0; i < t->transform->nsource; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(t->transform->desc, i);
+		JsonbValue	null = {.type = jbvNull};
+		Oid			output;
+		bool		is_varlena;
+
+		if (is_unknown(t, row, i) || (is_old && !entry->in_identity[t->sources[i]]))
+			continue;
+		push_text(&state, WJB_KEY, NameStr(att->attname));
+		if (row->nulls[t->sources[i]])
+		{
+			(void) pushJsonbValue(&state, WJB_VALUE, &null);
+			continue;
+		}
+		getTypeOutputInfo(att->atttypid, &output, &is_varlena);
+		push_text(&state, WJB_VALUE, OidOutputFunctionCall(output, row->values[t->sources[i]]));
+	}
+	return JsonbPGetDatum(JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL)));
+}
+
+void
+decode_transform_name(const DecodeRelation *entry, const char **schema, const char **name)
+{
+	*schema = entry->transform->schema;
+	*name = entry->transform->name;
 }

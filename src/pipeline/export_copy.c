@@ -771,6 +771,12 @@ export_copy_before_flush(ExportCopy *copy, XLogRecPtr decoded, CdcSinkPosition *
 }
 
 void
+export_copy_wrote(ExportCopy *copy, XLogRecPtr end)
+{
+	copy->written = Max(copy->written, end);
+}
+
+void
 export_copy_after_flush(ExportCopy *copy, const CdcSinkPosition *durable)
 {
 	copy->durable = *durable;

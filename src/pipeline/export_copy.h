@@ -45,6 +45,9 @@ extern bool export_copy_wants_flush(const ExportCopy *copy, XLogRecPtr position)
 
 /* Make durable what has to be so before the sink is flushed; fills position->chunk. False: not now, go on decoding. */
 extern bool export_copy_before_flush(ExportCopy *copy, XLogRecPtr decoded, CdcSinkPosition *position);
+
+/* Something else was written that has to be where standbys may take over before the sink is flushed; end: of that transaction. */
+extern void export_copy_wrote(ExportCopy *copy, XLogRecPtr end);
 extern void export_copy_after_flush(ExportCopy *copy, const CdcSinkPosition *durable);
 
 #endif							/* CDC_EXPORT_COPY_H */

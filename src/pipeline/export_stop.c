@@ -106,7 +106,7 @@ stops_tables(const Worker *worker)
 {
 	const char *word = util_option_text(&catalog_export_options, "on_error", catalog_pipeline_option(worker->pipeline, "on_error"));
 
-	return strcmp(word, "stop_table") == 0;
+	return strcmp(word, "stop") != 0;
 }
 
 bool

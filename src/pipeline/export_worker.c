@@ -41,6 +41,7 @@
 #include "compat/pg_compat.h"
 #include "decode/decode_reader.h"
 #include "pipeline/export_copy.h"
+#include "pipeline/export_letter.h"
 #include "pipeline/export_plugin.h"
 #include "pipeline/export_rights.h"
 #include "pipeline/export_stop.h"
@@ -69,6 +70,7 @@ typedef struct Export
 	DecodeReader *reader;
 	ExportCopy *copy;
 	CatalogChangeRules change_rules;
+	ExportLetters *letters;		/* NULL: none are kept */
 	CdcSinkPosition durable;	/* the sink has it */
 	XLogRecPtr	handed;			/* end of the last transaction or message that the sink got */
 	bool		skipping;		/* the transaction that is coming is there already */
@@ -323,6 +325,16 @@ meet(void *arg, Relation relation, const Bitmapset *columns)
 						relation, columns);
 }
 
+/* DecodeKeep */
+static void
+keep(void *arg, const DecodeLetter *letter)
+{
+	Export	   *export = arg;
+
+	if (letter->txn_end > export->durable.lsn)
+		export_letters_keep(export->letters, letter);
+}
+
 /* DecodeEmit */
 static void
 receive(void *arg, const CdcRecord *record)
@@ -379,6 +391,7 @@ flush(Export *export)
 {
 	CdcSinkPosition position = export->durable;
 
+	export_copy_wrote(export->copy, export_letters_write(export->letters));
 	if (export->handed_at == 0 || !export_copy_before_flush(export->copy, decode_reader_position(export->reader), &position))
 		return;
 	/* while tables are copied it also counts what the stream has left to the chunks */
@@ -411,6 +424,7 @@ confirm_quiet(Export *export)
 	XLogRecPtr	known = export->state->confirmed_lsn;
 	TimeLineID	timeline;
 
+	export_copy_wrote(export->copy, export_letters_write(export->letters));
 	if (export->sink->keeps_position)
 		known = Max(known, export->durable.lsn);
 	if (export->handed_at != 0 || (read < known + QUIET_BYTES && decode_reader_held_back(export->reader) < QUIET_BYTES))
@@ -488,6 +502,8 @@ run(Worker *worker)
 	}
 	export_watch_begin();
 	export->copy = export_copy_open(worker, export->state, export->sink, &export->durable);
+	export->letters = export_letters_open(worker, Max(export->durable.lsn, export->state->confirmed_lsn), export->state->timeline);
+	decode_letters_use(export->letters != NULL ? keep : NULL);
 	export_stops_use(worker, export->durable.lsn);
 	catalog_change_rules_read(worker->pipeline, &export->change_rules);
 	decode_change_rules_use(&export->change_rules);

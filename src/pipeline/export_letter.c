@@ -1,0 +1,154 @@
+/*-------------------------------------------------------------------------
+ *
+ * export_letter.c
+ *	  Dead letters of an outgoing pipeline: changes that could not be shipped,
+ *	  and are kept.
+ *
+ * NOTES
+ *	  A letter is made while its transaction is decoded, when nothing can be
+ *	  written. So it waits in memory, and is written, durable, before the sink is
+ *	  flushed or the slot hears of anything behind it. When the worker dies in
+ *	  between, the transaction is decoded once more: letters of transactions that
+ *	  come again are removed at the start, as they come again too.
+ *
+ *	  In the table a letter's position is that of the change, as the file of the
+ *	  log and the place in it, and the commit's LSN stands where a source in the
+ *	  MySQL family has a GTID.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "access/xlog_internal.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "catalog/catalog_dead_letter.h"
+#include "catalog/catalog_export.h"
+#include "pipeline/export_letter.h"
+#include "pipeline/export_transaction.h"
+#include "util/util_error.h"
+
+/* Letters of one transaction wait in memory: more than this is more than single rows that do not fit. */
+#define KEPT_MAX_BYTES (32 * 1024 * 1024)
+
+/* So many old ones are removed when others are written. */
+#define PRUNE_MAX 10000
+
+#define UNIX_TO_POSTGRES_US ((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
+
+struct ExportLetters
+{
+	const Worker *worker;
+	MemoryContext context;		/* of those that wait */
+	List	   *waiting;		/* CatalogDeadLetter * */
+	TimeLineID	timeline;
+	int64		count;			/* in the table, about */
+	int			max_days;
+	int			max_rows;
+};
+
+ExportLetters *
+export_letters_open(const Worker *worker, XLogRecPtr start, TimeLineID timeline)
+{
+	const char *word = util_option_text(&catalog_export_options, "on_error", catalog_pipeline_option(worker->pipeline, "on_error"));
+	ExportLetters *letters = palloc0(sizeof(ExportLetters));
+
+	letters->worker = worker;
+	letters->context = AllocSetContextCreate(CurrentMemoryContext, "cdc dead letters", ALLOCSET_DEFAULT_SIZES);
+	letters->timeline = timeline;
+	letters->max_days = catalog_export_int(worker->pipeline, "dead_letter_max_days");
+	letters->max_rows = catalog_export_int(worker->pipeline, "dead_letter_max_rows");
+	export_transaction_begin(true);
+	catalog_dead_letter_delete_from(worker->pipeline_id, start);
+	letters->count = catalog_dead_letter_count(worker->pipeline_id);
+	export_transaction_end(true, worker->cxt);
+	return strcmp(word, "dead_letter") == 0 ? letters : NULL;
+}
+
+/* The place of a change, as a file of the log and a place in it. */
+static void
+set_position(const ExportLetters *letters, XLogRecPtr lsn, CdcPosition *position)
+{
+	char		file[MAXFNAMELEN];
+	XLogSegNo	segment;
+
+	XLByteToSeg(lsn, segment, wal_segment_size);
+	XLogFileName(file, letters->timeline, segment, wal_segment_size);
+	snprintf(position->file, sizeof(position->file), "%s", file);
+	position->offset = XLogSegmentOffset(lsn, wal_segment_size);
+}
+
+static Datum
+copy_image(Datum image)
+{
+	return image == (Datum) 0 ? (Datum) 0 : datumCopy(image, false, -1);
+}
+
+void
+export_letters_keep(ExportLetters *letters, const DecodeLetter *from)
+{
+	static const char *const operations[] = {[CDC_OUT_INSERT] = "insert",[CDC_OUT_UPDATE] = "update",[CDC_OUT_DELETE] = "delete"};
+	MemoryContext old_context;
+	CatalogDeadLetter *letter;
+
+	if (MemoryContextMemAllocated(letters->context, true) > KEPT_MAX_BYTES)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("too many changes of one transaction would become dead letters"),
+				 errdetail("They have more than %d MB; the last one is of table \"%s.%s\".", KEPT_MAX_BYTES / 1024 / 1024, from->schema, from->name)));
+	old_context = MemoryContextSwitchTo(letters->context);
+	letter = palloc0(sizeof(CatalogDeadLetter));
+	letter->pipeline_id = letters->worker->pipeline_id;
+	letter->source_schema = pstrdup(from->schema);
+	letter->source_table = pstrdup(from->name);
+	set_position(letters, from->lsn, &letter->position);
+	letter->gtid = psprintf("%X/%X", LSN_FORMAT_ARGS(from->commit_lsn));
+	letter->action = from->action;
+	letter->operation = operations[from->op];
+	letter->before = copy_image(from->before);
+	letter->after = copy_image(from->after);
+	letter->error = *util_error_info(from->error);
+	letter->changed_at = from->time_us == 0 ? 0 : from->time_us - UNIX_TO_POSTGRES_US;
+	letters->waiting = lappend(letters->waiting, letter);
+	MemoryContextSwitchTo(old_context);
+}
+
+/* Remove what is too old, or too much. In the open transaction. */
+static void
+prune(ExportLetters *letters)
+{
+	CatalogLetterPrune removed = {0};
+	TimestampTz before = letters->max_days == 0 ? 0 : GetCurrentTimestamp() - letters->max_days * USECS_PER_DAY;
+
+	catalog_dead_letter_prune(letters->worker->pipeline_id, before, letters->max_rows == 0 ? 0 : letters->count - letters->max_rows,
+							  PRUNE_MAX, &removed);
+	letters->count -= removed.settled + removed.open;
+	if (removed.open > 0)
+		ereport(LOG,
+				(errmsg("pipeline \"%s\" has removed " INT64_FORMAT " dead letters", letters->worker->pipeline->name, removed.open),
+				 errdetail("They were older than \"dead_letter_max_days\", or more than \"dead_letter_max_rows\".")));
+}
+
+XLogRecPtr
+export_letters_write(ExportLetters *letters)
+{
+	ListCell   *lc;
+
+	if (letters == NULL || letters->waiting == NIL)
+		return InvalidXLogRecPtr;
+	export_transaction_begin(true);
+	foreach(lc, letters->waiting)
+		catalog_dead_letter_insert(lfirst(lc));
+	letters->count += list_length(letters->waiting);
+	CommandCounterIncrement();
+	prune(letters);
+	export_transaction_end(true, letters->worker->cxt);
+	letters->waiting = NIL;
+	MemoryContextReset(letters->context);
+	return XactLastCommitEnd;
+}
