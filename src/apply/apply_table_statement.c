@@ -29,7 +29,9 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_collation.h"
 #include "mb/pg_wchar.h"
+#include "utils/formatting.h"
 #include "utils/snapmgr.h"
 
 #include "apply/apply_table_acts.h"
@@ -71,6 +73,24 @@ static bool
 same_name(const Apply *apply, const char *a, const char *b)
 {
 	return (apply->fold_names ? pg_strcasecmp(a, b) : strcmp(a, b)) == 0;
+}
+
+/*
+ * A name that a statement gives, as the server keeps it: one with lower_case_table_names 1 keeps it in lower case. None of our names says which
+ * it is (see apply_table.c), so the server is asked, when it matters.
+ */
+static const char *
+kept_name(Apply *apply, const char *name)
+{
+	bool		matters = false;
+
+	for (const char *p = name; *p != '\0'; p++)
+		matters |= (*p >= 'A' && *p <= 'Z') || IS_HIGHBIT_SET(*p);
+	if (!matters || !apply->fold_names)
+		return name;
+	if (apply->server == NULL)
+		apply_open_session(apply);
+	return apply->server->lower_case_table_names == 1 ? str_tolower(name, strlen(name), DEFAULT_COLLATION_OID) : name;
 }
 
 static UtilErrorInfo *
@@ -246,7 +266,7 @@ read_create(Reading *reading)
 
 	if (apply_table_find_named(reading->apply, name->schema, name->name) == NIL)
 	{
-		add_new(reading, name->schema, name->name);
+		add_new(reading, kept_name(reading->apply, name->schema), kept_name(reading->apply, name->name));
 		return;
 	}
 	table = find_ours(reading, name->schema, name->name);
@@ -361,8 +381,8 @@ follow_pairs(Reading *reading)
 			m->old_name = from->name;
 			moved = lappend(moved, m);
 		}
-		m->schema = to->schema;
-		m->name = to->name;
+		m->schema = kept_name(reading->apply, to->schema);
+		m->name = kept_name(reading->apply, to->name);
 	}
 	return moved;
 }
