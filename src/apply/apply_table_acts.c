@@ -121,11 +121,36 @@ wants_name(const ApplyAct *act)
 	return (act->what == APPLY_ACT_RENAME || (act->what == APPLY_ACT_LEAVE && act->target_moves)) && act->target_table != NULL && OidIsValid(visible_target(act->now));
 }
 
+/* Two source tables would go to one target: say which, as for a table that joins (snapshot_refuse_early). */
+static void
+refuse_taken(const ApplyAct *act, Oid relid)
+{
+	ListCell   *lc;
+
+	foreach(lc, catalog_table_list(act->now->pipeline_id))
+	{
+		const CatalogTable *other = lfirst(lc);
+
+		if (visible_target(other) != relid || other->table_id == act->now->table_id)
+			continue;
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("target table \"%s.%s\" belongs to another source table", act->target_schema, act->target_table),
+				 errdetail("Source table \"%s.%s\" of this pipeline goes there, and \"%s.%s\" would.",
+						   other->source_schema, other->source_table, server_text(act->new_schema), server_text(act->new_table)),
+				 errhint("Give one of them another target with the option \"routes\" and cdc_alter_pipeline(), then use cdc_resync_table().")));
+	}
+}
+
 /* Give a relation another name, in another schema where need be. */
 static void
 rename_relation(ApplyAct *act, Oid relid, const char *schema, const char *name)
 {
 	Oid			namespace = get_namespace_oid(schema, true);
+	Oid			taken = OidIsValid(namespace) ? get_relname_relid(name, namespace) : InvalidOid;
+
+	if (OidIsValid(taken) && taken != relid && act->new_table != NULL)
+		refuse_taken(act, taken);
 
 	if (!OidIsValid(namespace))
 	{
@@ -336,7 +361,10 @@ give_up(Apply *apply, ApplyAct *act, UtilErrorInfo *error, const CdcPosition *at
 		return;
 	}
 	act->result = CATALOG_CHANGE_STOPPED;
-	act->what = APPLY_ACT_NOTHING;
+	/* a new copy is read under the new name */
+	act->what = act->what == APPLY_ACT_RENAME && act->target_table != NULL ? APPLY_ACT_RENAME : APPLY_ACT_NOTHING;
+	act->target_schema = act->target_table = NULL;
+	act->copy = false;
 	if (error->hint == NULL)
 		error->hint = pstrdup("Mend the cause. " APPLY_HINT_ANEW);
 	(void) apply_stop(apply, list_make1(apply_stop_for(act->table, error)), at);
