@@ -320,7 +320,7 @@ api_check_options(const CatalogPipeline *pipeline)
 	{
 		schema_overrides_check(catalog_pipeline_option(pipeline, "column_types"));
 		(void) transform_routes_read(pipeline);
-		transform_rules_check(catalog_pipeline_option(pipeline, TRANSFORM_OPTION));
+		transform_rules_check(catalog_pipeline_option(pipeline, TRANSFORM_OPTION), false);
 	}
 }
 

@@ -203,5 +203,5 @@ decode_options_check(List *options)
 	DecodeOptions read;
 
 	decode_options_read(&read, options);
-	transform_rules_check(given_text(options, TRANSFORM_OPTION));
+	transform_rules_check(given_text(options, TRANSFORM_OPTION), true);
 }

@@ -661,6 +661,11 @@ ship_change(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *entry, Re
 		return;
 	if (attempt.op != CDC_OUT_INSERT && !entry->has_identity)
 		warn_of_identity(entry, relation);
+	if (attempt.op == CDC_OUT_DELETE && attempt.before != NULL && decode_transform_marks_deletes(entry))
+	{
+		attempt.op = CDC_OUT_UPDATE;
+		attempt.after = decode_transform_mark_deleted(entry, attempt.before, attempt.txn);
+	}
 	own = ensure_begun(state, txn);
 	record.txn = &own->out;
 	record.lsn = change->lsn;

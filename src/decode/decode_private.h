@@ -311,6 +311,10 @@ extern CdcCell *decode_transform_cells(const DecodeRelation *entry, const Decode
 extern bool decode_transform_lacks(const DecodeRelation *entry, const DecodeRow *row);
 extern bool decode_transform_is_parallel_safe(const DecodeRelation *entry);
 
+/* Is a deleted row shipped as one that has a mark? Its cells then, made of those of the old row. */
+extern bool decode_transform_marks_deletes(const DecodeRelation *entry);
+extern CdcCell *decode_transform_mark_deleted(const DecodeRelation *entry, const CdcCell *row, const CdcOutTxn *txn);
+
 /* The row as the expressions got it, as jsonb: names and texts, without what is not known. */
 extern Datum decode_transform_image(const DecodeRelation *entry, const DecodeRow *row, bool is_old);
 extern void decode_transform_name(const DecodeRelation *entry, const char **schema, const char **name);

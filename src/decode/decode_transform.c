@@ -301,12 +301,58 @@ check_same_for_row(const DecodeTransform *t)
 	}
 }
 
+/* Columns behind those of the projection, where deleted rows are shipped with a mark. */
+typedef enum SoftColumn
+{
+	SOFT_DELETED,
+	SOFT_DELETED_AT,
+	SOFT_COLUMNS
+} SoftColumn;
+
+static const struct
+{
+	const char *name;
+	Oid			type;
+} soft_columns[SOFT_COLUMNS] = {
+	[SOFT_DELETED] = {"cdc_deleted", BOOLOID},
+	[SOFT_DELETED_AT] = {"cdc_deleted_at", TIMESTAMPTZOID},
+};
+
+static int
+count_columns(const DecodeTransform *t)
+{
+	return t->transform->ncolumns + (t->transform->rule->soft_delete ? SOFT_COLUMNS : 0);
+}
+
+/* The whole row is needed to ship it once more, and a key for the receiver to find it. */
+static void
+check_soft_delete(const DecodeTransform *t, const List *key, int actions)
+{
+	const Transform *transform = t->transform;
+
+	if (!transform->rule->soft_delete)
+		return;
+	if (key == NIL)
+		throw_refused(t, pstrdup("It has \"soft_delete\", and the table has no key that a row is found by."), "Give the table a primary key.");
+	for (int i = 0; i < transform->ncolumns; i++)
+	{
+		if (!t->in_identity[i] && (actions & DECODE_DELETE) != 0)
+			throw_refused(t, psprintf("It has \"soft_delete\", and the log does not have what column \"%s\" is made of when a row is deleted.", transform->columns[i].name),
+						  "Run ALTER TABLE ... REPLICA IDENTITY FULL.");
+		for (int k = 0; k < SOFT_COLUMNS; k++)
+		{
+			if (strcmp(transform->columns[i].name, soft_columns[k].name) == 0)
+				throw_refused(t, psprintf("Its projection has a column \"%s\", which \"soft_delete\" adds.", soft_columns[k].name), "Give it another name with AS.");
+		}
+	}
+}
+
 /* The entry's columns become those of the projection. */
 static void
 set_columns(DecodeState *state, DecodeRelation *entry, DecodeTransform *t, Relation relation, const List *key)
 {
 	const Transform *transform = t->transform;
-	int			n = transform->ncolumns;
+	int			n = count_columns(t);
 	TupleDesc	desc = CreateTemplateTupleDesc(n);
 	CdcOutColumn *out = palloc0(sizeof(CdcOutColumn) * Max(n, 1));
 	uint32	   *indexes = palloc(sizeof(uint32) * Max(list_length(key), 1));
@@ -314,7 +360,7 @@ set_columns(DecodeState *state, DecodeRelation *entry, DecodeTransform *t, Relat
 
 	entry->columns = palloc0(sizeof(DecodeColumn) * Max(n, 1));
 	t->in_identity = palloc0(sizeof(bool) * Max(n, 1));
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < transform->ncolumns; i++)
 	{
 		const TransformColumn *column = &transform->columns[i];
 		Form_pg_attribute att;
@@ -329,6 +375,15 @@ set_columns(DecodeState *state, DecodeRelation *entry, DecodeTransform *t, Relat
 			 TupleDescAttr(RelationGetDescr(relation), t->sources[column->from - 1])->attnotnull);
 		decode_column_init(state, entry->context, att, &entry->columns[i], &out[i]);
 		t->in_identity[i] = is_in_old_rows(t, entry, column->uses);
+	}
+	for (int i = transform->ncolumns; i < n; i++)
+	{
+		int			k = i - transform->ncolumns;
+
+		TupleDescInitEntry(desc, (AttrNumber) (i + 1), soft_columns[k].name, soft_columns[k].type, -1, 0);
+		TupleDescAttr(desc, i)->attnotnull = k == SOFT_DELETED;
+		decode_column_init(state, entry->context, TupleDescAttr(desc, i), &entry->columns[i], &out[i]);
+		t->in_identity[i] = true;
 	}
 	foreach(lc, key)
 	{
@@ -374,7 +429,7 @@ decode_transform_init(DecodeState *state, DecodeRelation *entry, Relation publis
 		return false;
 	schema = get_namespace_name(RelationGetNamespace(publish_as));
 	rule = transform_rule_find(state->options.transforms, schema, RelationGetRelationName(publish_as));
-	if (rule == NULL || (rule->projection == NULL && rule->filter == NULL && rule->key == NIL))
+	if (rule == NULL || (rule->projection == NULL && rule->filter == NULL && rule->key == NIL && !rule->soft_delete))
 		return false;
 
 	t = palloc0(sizeof(DecodeTransform));
@@ -399,6 +454,7 @@ decode_transform_init(DecodeState *state, DecodeRelation *entry, Relation publis
 	if (key == NIL && entry->has_identity)
 		check_same_for_row(t);
 	set_columns(state, entry, t, relation, made);
+	check_soft_delete(t, made, actions);
 	entry->shipped = used_attributes(t, publish_as, relation);
 	if (entry->estate == NULL)
 		entry->estate = CreateExecutorState();
@@ -419,7 +475,7 @@ int
 decode_transform_source(const DecodeRelation *entry, int column)
 {
 	const DecodeTransform *t = entry->transform;
-	int			from = t->transform->columns[column].from;
+	int			from = column < t->transform->ncolumns ? t->transform->columns[column].from : 0;
 
 	return from > 0 && from <= t->transform->nsource ? t->sources[from - 1] : -1;
 }
@@ -572,10 +628,11 @@ decode_transform_cells(const DecodeRelation *entry, const DecodeRow *row, bool i
 	MemoryContext context = CurrentMemoryContext;
 	int			which = is_old ? OLD_ROW : NEW_ROW;
 	int			n = t->transform->ncolumns;
+	int			all = count_columns(t);
 	DecodeRow	made = {
-		.values = palloc0(sizeof(Datum) * Max(n, 1)),
-		.nulls = palloc0(sizeof(bool) * Max(n, 1)),
-		.unchanged = palloc0(sizeof(bool) * Max(n, 1))
+		.values = palloc0(sizeof(Datum) * Max(all, 1)),
+		.nulls = palloc0(sizeof(bool) * Max(all, 1)),
+		.unchanged = palloc0(sizeof(bool) * Max(all, 1))
 	};
 	volatile int at = 0;
 
@@ -610,7 +667,31 @@ decode_transform_cells(const DecodeRelation *entry, const DecodeRow *row, bool i
 	PG_END_TRY();
 	if (t->needs_snapshot)
 		PopActiveSnapshot();
+	if (all > n)
+		made.nulls[n + SOFT_DELETED_AT] = true; /* and it is not deleted: false */
 	return decode_row_cells(entry, &made, is_old);
+}
+
+bool
+decode_transform_marks_deletes(const DecodeRelation *entry)
+{
+	return entry->transform != NULL && entry->transform->transform->rule->soft_delete;
+}
+
+CdcCell *
+decode_transform_mark_deleted(const DecodeRelation *entry, const CdcCell *row, const CdcOutTxn *txn)
+{
+	int			n = entry->transform->transform->ncolumns;
+	CdcCell    *cells = palloc(sizeof(CdcCell) * (Size) entry->table->ncolumns);
+
+	memcpy(cells, row, sizeof(CdcCell) * (Size) entry->table->ncolumns);
+	cells[n + SOFT_DELETED].v.i = 1;
+	if (txn->commit_lsn != 0)
+	{
+		cells[n + SOFT_DELETED_AT].kind = CDC_CELL_MICROS;
+		cells[n + SOFT_DELETED_AT].v.i = txn->time_us - UNIX_TO_POSTGRES_US;
+	}
+	return cells;
 }
 
 /* ------------------------------------------------------------------------ letters */

@@ -77,11 +77,22 @@ texts_member(int number, const JsonbValue *object, const char *name, bool or_tex
 	return result;
 }
 
+/* true or false; false when the member is not there. */
+static bool
+bool_member(int number, const JsonbValue *object, const char *name)
+{
+	JsonbValue *value = member(object, name);
+
+	if (value != NULL && value->type != jbvBool)
+		throw_bad(number, psprintf("Its \"%s\" is neither true nor false.", name), "Write it without quotes.");
+	return value != NULL && value->val.boolean;
+}
+
 /* Names of members that mean nothing. */
 static void
 check_names(int number, const JsonbValue *object)
 {
-	static const char *const names[] = {"tables", "projection", "filter", "key", "description"};
+	static const char *const names[] = {"tables", "projection", "filter", "key", "soft_delete", "description"};
 	JsonbIterator *it = JsonbIteratorInit(object->val.binary.data);
 	JsonbIteratorToken token;
 	JsonbValue	key;
@@ -97,11 +108,11 @@ check_names(int number, const JsonbValue *object)
 		for (size_t i = 0; i < lengthof(names); i++)
 			known |= strcmp(names[i], name) == 0;
 		if (strcmp(name, "partition_key") == 0)
-			throw_bad(number, "\"partition_key\" says where a sink puts a row, and this pipeline writes to tables.",
+			throw_bad(number, "\"partition_key\" says where a sink puts a row, and no sink that there is heeds it; nor do tables.",
 					  "Leave it out. A target that is partitioned routes its rows by itself.");
 		if (!known)
 			throw_bad(number, psprintf("It has a member \"%s\", which means nothing.", name),
-					  "Members are: tables, projection, filter, key, description.");
+					  "Members are: tables, projection, filter, key, soft_delete, description.");
 	}
 }
 
@@ -120,6 +131,7 @@ read_rule(int number, const JsonbValue *value)
 	rule->projection = text_member(number, value, "projection");
 	rule->filter = text_member(number, value, "filter");
 	rule->key = texts_member(number, value, "key", false);
+	rule->soft_delete = bool_member(number, value, "soft_delete");
 	(void) text_member(number, value, "description");	/* for people */
 	if (rule->tables == NIL)
 		throw_bad(number, "It does not say which tables it is for.",
@@ -150,7 +162,7 @@ transform_rules_read(const char *json)
 }
 
 void
-transform_rules_check(const char *json)
+transform_rules_check(const char *json, bool is_outgoing)
 {
 	ListCell   *lc;
 
@@ -160,6 +172,8 @@ transform_rules_check(const char *json)
 
 		(void) transform_parse_projection(rule);
 		(void) transform_parse_filter(rule);
+		if (rule->soft_delete && !is_outgoing)
+			throw_bad(rule->number, "\"soft_delete\" says how deletes are shipped, and this pipeline writes to tables.", "Leave it out.");
 	}
 }
 

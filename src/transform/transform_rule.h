@@ -24,6 +24,7 @@ typedef struct TransformRule
 	char	   *projection;		/* as in SELECT; NULL: all columns */
 	char	   *filter;			/* as in WHERE; NULL: all rows */
 	List	   *key;			/* names of the target's columns; NIL: the source's key */
+	bool		soft_delete;	/* outgoing: a deleted row is shipped as one that has a mark */
 } TransformRule;
 
 /*
@@ -33,7 +34,7 @@ typedef struct TransformRule
 extern List *transform_rules_read(const char *json);
 
 /* The same, for who gives the option: looks at the syntax of projections and filters too. */
-extern void transform_rules_check(const char *json);
+extern void transform_rules_check(const char *json, bool is_outgoing);
 
 /* The first that means that table; NULL when none does. */
 extern const TransformRule *transform_rule_find(List *rules, const char *schema, const char *name);

@@ -49,6 +49,8 @@ SELECT pg_temp.try('[{"tables": "shop.a", "filter": "*"}]');
 SELECT pg_temp.try('[{"tables": "shop.a", "filter": "EXISTS (SELECT 1)"}]');
 SELECT pg_temp.try('[{"tables": "shop.a", "filter": "a IN (1, 2) ORDER BY 1"}]');
 
+SELECT pg_temp.try('[{"tables": "shop.a", "soft_delete": true}]');
+
 -- what is taken: names are looked up when there is a table
 SELECT pg_temp.try('[]');
 SELECT pg_temp.try('[{"tables": "shop.a"}]');

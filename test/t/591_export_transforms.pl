@@ -148,6 +148,29 @@ is(join(' ', map { "$_->{name}:$_->{typeName}" } @{ $change->{tableChanges}[0]{t
 %f = $export->replay('shop', 'f', 'id');
 is("$f{30}{more} $f{30}{ten}", 'x 30', '"*" takes in a new column');
 
+# ---- soft deletes
+$postgres->psql('create table shop.soft (id int primary key, v int, kind text); insert into shop.soft values (1, 1, null), (2, 2, null), (3, 3, null)');
+$postgres->psql('alter table shop.soft replica identity full; create table shop.thin (id int primary key, v int)');
+my $soft = sub {
+	my ($rule) = @_;
+	my $slot = CdcBridge::Decode->new($postgres, 'soft', format => 'json', tables => 'shop.soft,shop.thin', transforms => rule($rule));
+	return $slot;
+};
+my $refused = $soft->({ tables => 'shop.thin', soft_delete => JSON::PP::true });
+$postgres->psql('insert into shop.thin values (1, 1)');
+like($refused->error, qr/"soft_delete", and the log does not have what column "v" is made of[\s\S]*REPLICA IDENTITY FULL/, 'soft_delete needs the whole old row');
+like($refused->error(transforms => rule({ tables => 'shop.thin', soft_delete => 'yes' })), qr/"soft_delete" is neither true nor false/, 'and is true or false');
+$refused->drop;
+my $marks = $soft->({ tables => 'shop.soft', projection => 'id, v * 2 AS twice, cdc_operation AS op', filter => "kind is distinct from 'out'", soft_delete => JSON::PP::true });
+$postgres->psql(q{update shop.soft set v = 10 where id = 1; delete from shop.soft where id = 2; update shop.soft set kind = 'out' where id = 3; insert into shop.soft values (4, 4, null)});
+my @marks = $marks->take;
+is_deeply([ map { "$_->{op} $_->{row}{id} $_->{row}{twice} $_->{row}{op} " . ($_->{row}{cdc_deleted} ? 'deleted' : 'there') . ' ' . (defined $_->{row}{cdc_deleted_at} ? 'at' : 'never') } @marks ],
+	[ 'update 1 20 update there never', 'update 2 4 delete deleted at', 'update 3 6 delete deleted at', 'insert 4 8 insert there never' ], 'soft_delete: a row that is deleted, or leaves the filter, is one that has a mark')
+  or diag($json->encode(\@marks));
+is($marks[1]{old}{twice}, 4, 'with the row of before');
+$marks->drop;
+$postgres->psql('drop table shop.soft, shop.thin');
+
 # ---- functions are followed, and a value that is not there
 $postgres->psql(q{create or replace function shop.mask(t text) returns text language sql immutable as 'select ''[]'''});
 $postgres->psql(q{update shop.item set name = 'again' where id = 3});
