@@ -29,6 +29,8 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
+#include "utils/datum.h"
+#include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -191,6 +193,7 @@ begin_table(Verify *verify, const CatalogVerifyTable *row, const CatalogTable *t
 	work->generation = table->generation;
 	work->target = table->target;
 	work->def = schema_def_from_jsonb(table->definition);
+	work->definition = datumCopy(table->definition, false, -1);
 	work->nkey = (int) work->def->nkey;
 	/* a sample ends with counting, and the source cannot count what passes a filter */
 	rule = transform_table_rule(work->def, &verify->types);
@@ -376,6 +379,9 @@ verify_still_valid(Verify *verify, char **why)
 	*why = why_not(table);
 	if (*why == NULL && (table->generation != work->generation || table->target != work->target))
 		*why = pstrdup("The table was begun anew while it was compared.");
+	/* rows are read by the definition: what it is not true of may look different */
+	if (*why == NULL && !DatumGetBool(DirectFunctionCall2(jsonb_eq, table->definition, work->definition)))
+		*why = pstrdup("The table changed its shape while it was compared.");
 	return *why == NULL;
 }
 

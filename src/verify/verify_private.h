@@ -144,6 +144,7 @@ typedef struct VerifyWork
 	int32		generation;
 	Oid			target;
 	CdcTableDef *def;
+	Datum		definition;		/* the same, as it is stored */
 	int		   *key;			/* columns of the key, in its order */
 	int			nkey;
 	char	   *source_name;	/* quoted */

@@ -63,6 +63,19 @@ is($postgres->psql(q{select string_agg(concat_ws(' ', source_table, state, last_
 $pipeline->are_same('copied anew by itself, as the source', { map { $_->[0] => "S8: $_->[1]" } @cases }, map({ $_->[0] } @cases), 'calm');
 $pipeline->is_verified('S8: cdc_verify() finds the same');
 is($pipeline->status('last_error'), '', 'the pipeline is well');
-unlike($postgres->log_text, qr/copied anew because.*calm/, 'a table that did not change was left alone');
+unlike($postgres->log_text, qr/"shop\.calm" of pipeline "shop_in" is copied anew because/, 'a table that did not change was left alone');
+
+# the same while a new copy is written beside the rows: readers see the old ones until the new copy takes their place
+$postgres->psql(q{select cdc_alter_pipeline('shop_in', options => '{"max_rows_per_second": 60}')});
+$pipeline->wait_for_state('streaming');
+$postgres->psql(q{select cdc_resync_table('shop_in', 'shop.calm')});
+ok($postgres->poll(q{select rows_copied between 10 and 80 and state = 'snapshot' from pg_stat_cdc_snapshot where source_table = 'calm'}, 't'), 'a new copy is on its way');
+$source->sql('alter table shop.calm add column more int not null default 5, modify v varchar(20), drop w', q{update shop.calm set v = 'text', more = 6 where id = 5});
+ok($postgres->poll(q{select count(*) from cdc_schema_history where source_table = 'calm'}, '1') || $postgres->psql(q{select count(*) > 0 from cdc_schema_history where source_table = 'calm'}) eq 't', 'the statement has come');
+is($postgres->psql('select count(*) from shop.calm'), $rows, 'readers see the old rows');
+$postgres->psql(q{select cdc_alter_pipeline('shop_in', options => '{"max_rows_per_second": 0}')});
+$pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup->wait_for_table_state('calm', 'streaming');
+$pipeline->is_same('S8: altered while it was copied anew beside its rows', 'calm');
+is($postgres->psql(q{select count(*) from pg_class where relname like 'cdc\_resync%'}), '0', 'nothing is left of the copies');
 unlike($postgres->log_text, qr/\b(TRAP|PANIC):/, 'no assertion failed, no panic');
 done_testing();
