@@ -244,6 +244,20 @@ check_cascades(const TransformTable *table, const SchemaTypeOptions *options)
 					  "See option \"cascades\", or leave the table out of the transform.");
 }
 
+/* Of which columns of the source something is made. */
+static void
+set_used(TransformTable *table)
+{
+	const Transform *transform = table->transform;
+
+	for (int i = 0; i < transform->nsource; i++)
+	{
+		table->used[i] = table->def->columns[i].key_part != 0 || bms_is_member(i + 1, transform->filter_uses);
+		for (int j = 0; j < transform->ncolumns; j++)
+			table->used[i] |= bms_is_member(i + 1, transform->columns[j].uses);
+	}
+}
+
 static void
 set_uses(TransformTable *table)
 {
@@ -252,12 +266,7 @@ set_uses(TransformTable *table)
 	table->used = palloc0(sizeof(bool) * Max(transform->nsource, 1));
 	table->held = palloc0(sizeof(AttrNumber) * Max(transform->nsource, 1));
 	table->attnums = palloc0(sizeof(AttrNumber) * Max(transform->ncolumns, 1));
-	for (int i = 0; i < transform->nsource; i++)
-	{
-		table->used[i] = table->def->columns[i].key_part != 0 || bms_is_member(i + 1, transform->filter_uses);
-		for (int j = 0; j < transform->ncolumns; j++)
-			table->used[i] |= bms_is_member(i + 1, transform->columns[j].uses);
-	}
+	set_used(table);
 }
 
 TransformTable *
@@ -298,7 +307,10 @@ bind_column(TransformTable *table, int column, TupleDesc desc, StringInfo reason
 	bool		is_source = attnum > 0 && attnum <= table->transform->nsource;
 	char	   *fault;
 
-	if (att == NULL)
+	/* the options keep the target from getting it, see schema_evolve.c: "*" does not mean it */
+	if (att == NULL && is_source && table->def->columns[attnum - 1].left_out && table->def->columns[attnum - 1].key_part == 0)
+		from->uses = NULL;
+	else if (att == NULL)
 		appendStringInfo(next_reason(reasons), "The target has no column \"%s\".", from->name);
 	else if (att->attgenerated != '\0')
 	{
@@ -337,6 +349,7 @@ transform_table_bind(TransformTable *table, Relation rel)
 		if (table->attnums[i] > 0)
 			given[table->attnums[i] - 1] = true;
 	}
+	set_used(table);
 	for (int i = 0; i < table->nkey; i++)
 		key[i] = table->attnums[table->key[i]];
 	if (reasons.len == 0)

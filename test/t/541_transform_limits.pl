@@ -160,11 +160,14 @@ $postgres->psql(q{select cdc_drop_pipeline('parts')});
 # ---- the target belongs to somebody else, who may not call what the pipeline's owner may; and a view
 $postgres->psql(q{create role regress_other; create schema other authorization regress_other; create function public.who(text) returns text language sql as $$ select current_user || ':' || $1 $$;
 	create table other.fine (id int primary key, who text); alter table other.fine owner to regress_other;
-	create table other.behind (id int primary key, who text, only_here int default 5); create view other.passes as select * from other.behind});
-$source->sql(q{insert into shop.fine values (2, 'b')});
-run('other', 'shop.fine,shop.passes', '{"tables": "shop.fine", "projection": "id, public.who(v) AS who"}, {"tables": "shop.passes", "projection": "id, a AS who", "filter": "b <> 5"}', on_existing => 'append');
+	create table other.behind (id int primary key, who text, only_here int default 5); create view other.passes as select * from other.behind;
+	create table other.filtered (twice int, id int, b int, primary key (id, b)) partition by list (b); create table other.filtered_1 partition of other.filtered for values in (1); create table other.filtered_x partition of other.filtered default});
+$source->sql(q{insert into shop.fine values (2, 'b')}, 'drop table shop.filtered', 'create table shop.filtered (id int, a int, b int, primary key (id, b))', 'insert into shop.filtered values (1, 1, 1), (2, 2, 2), (3, 3, 1)');
+run('other', 'shop.fine,shop.passes,shop.filtered', '{"tables": "shop.filtered", "projection": "id, b, a * 2 AS twice", "filter": "a <> 3"}, {"tables": "shop.fine", "projection": "id, public.who(v) AS who"}, {"tables": "shop.passes", "projection": "id, a AS who", "filter": "b <> 5"}', on_existing => 'append');
 $source->sql(q{insert into shop.fine values (3, 'c')}, q{update shop.passes set b = 6}, q{insert into shop.passes values (20, 'q', 5), (21, 'r', 6)}, 'update shop.passes set b = 5 where id = 12');
+$source->sql('update shop.filtered set b = 3, a = 4 where id = 1', 'update shop.filtered set a = 3 where id = 2', 'update shop.filtered set a = 5 where id = 3', 'insert into shop.filtered values (4, 3, 1), (5, 6, 9)');
 $pipeline->wait_for_catchup;
+is($postgres->psql('select tableoid::regclass, id, b, twice from other.filtered order by id'), "other.filtered_x|1|3|8\nother.filtered_1|3|1|10\nother.filtered_x|5|9|12", 'rows of a partitioned target go where the key says');
 is($postgres->psql('select * from other.fine order by id'), "1|regress_other:5\n2|regress_other:b\n3|regress_other:c", 'functions are run as the role that rows are written as') or diag($pipeline->describe);
 is($postgres->psql('select * from other.passes order by id'), "1|x|5\n21|r|5", 'a view takes what the filter lets through');
 

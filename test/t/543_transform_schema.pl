@@ -82,4 +82,15 @@ ok($postgres->poll(q{select tables_asked = tables_done from cdc_bridge.pipeline_
 $pipeline->wait_for_tables;
 is_same('widened', 'id, price, twice', 'id, price, price * 2', 'and goes on');
 
+# ---- changes that the options leave out
+$postgres->psql(q{select cdc_drop_pipeline('shop_in')});
+$source->sql("create table shop.ignored $create", q{insert into shop.ignored values (1, 'a@x', 1, 'a')});
+$pipeline = CdcBridge::Pipeline->new(name => 'ignoring', source => $source, postgres => $postgres, schema => 'shop', tables => '{shop.ignored}', target_schema => 'ignored',
+	options => '{"schema_changes": "ignore", "transforms": [{"tables": "shop.*", "projection": "*, price * 2 AS twice"}]}');
+$pipeline->start->wait_for_state('streaming')->wait_for_tables;
+$source->sql('alter table shop.ignored add column extra text', q{insert into shop.ignored values (2, 'b@x', 2, 'b', 'x')}, 'set session binlog_row_image = minimal', q{update shop.ignored set extra = 'y', price = 3}, q{update shop.ignored set extra = 'z' where id = 1});
+$pipeline->wait_for_catchup;
+is($pipeline->table_status('ignored', 'state'), 'streaming', 'a column that is left out') or diag($pipeline->describe);
+is($postgres->psql('select * from ignored.ignored order by id'), "1|a\@x|3.00|a|6.00\n2|b\@x|3.00|b|6.00", 'is not meant by "*"');
+
 done_testing();
