@@ -30,6 +30,9 @@
 #include "mysql/mysql_server.h"
 #include "util/util_error.h"
 
+/* How often a definition is read that changes under the reader. */
+#define DESCRIBE_TRIES 20
+
 typedef struct TypeName
 {
 	const char *name;			/* information_schema.columns.data_type */
@@ -644,8 +647,9 @@ mysql_server_describe_soon(MysqlSession *session, const MysqlServerInfo *info, c
 	return def;
 }
 
-CdcTableDef *
-mysql_server_describe(MysqlSession *session, const MysqlServerInfo *info, const char *schema, const char *name)
+/* As below, by one query after the other. */
+static CdcTableDef *
+describe_once(MysqlSession *session, const MysqlServerInfo *info, const char *schema, const char *name)
 {
 	CdcTableDef *def = palloc0(sizeof(CdcTableDef));
 	RawColumn  *columns;
@@ -699,4 +703,49 @@ mysql_server_describe(MysqlSession *session, const MysqlServerInfo *info, const 
 	mysql_server_read_indexes(session, info, def);
 	mysql_server_read_foreign_keys(session, info, def);
 	return def;
+}
+
+static bool
+same_text(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+/* Are the columns still those of the definition? */
+static bool
+is_unchanged(MysqlSession *session, const MysqlServerInfo *info, const CdcTableDef *def)
+{
+	CdcTableDef now = {.schema = def->schema,.name = def->name,.row_end = def->row_end};
+	RawColumn  *columns = read_columns(session, info->flavor, &now);
+
+	if (now.ncolumns != def->ncolumns)
+		return false;
+	for (uint32 i = 0; i < now.ncolumns; i++)
+	{
+		const CdcColumnDef *a = &columns[i].def;
+		const CdcColumnDef *b = &def->columns[i];
+
+		if (!same_text(a->name, b->name) || !same_text(a->type_text, b->type_text) || a->nullable != b->nullable ||
+			!same_text(a->default_text, b->default_text))
+			return false;
+	}
+	return true;
+}
+
+CdcTableDef *
+mysql_server_describe(MysqlSession *session, const MysqlServerInfo *info, const char *schema, const char *name)
+{
+	for (int tries = 0; tries < DESCRIBE_TRIES; tries++)
+	{
+		CdcTableDef *def = describe_once(session, info, schema, name);
+
+		/* columns and indexes are asked for separately, and the table may be altered between the two */
+		if (def == NULL || is_unchanged(session, info, def))
+			return def;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("table \"%s.%s\" of source server \"%s\" is altered all the time",
+					schema, name, mysql_session_server_name(session)),
+			 errdetail("Its definition was another one each time that it was read.")));
 }

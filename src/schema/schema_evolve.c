@@ -852,8 +852,9 @@ plan_nullability(Planner *p, int i)
 	/* without a strict sql_mode the server gave a value to rows that had none */
 	if (evolve->has_rows && !(evolve->is_strict && evolve->is_told))
 	{
+		/* MariaDB takes the zero of the type, or, when it need not write the table anew, the default that the column had */
 		value = implicit_value(p, column, type_of(p, evolve->after, column));
-		if (value == NULL || !evolve->is_told)
+		if (value == NULL || !evolve->is_told || evolve->before->columns[evolve->origin[i]].default_text != NULL)
 			step->copy = psprintf("what rows without a value have in column \"%s\" is known at the source only", schema_server_string(column->name));
 		if (value == NULL)
 			return;

@@ -68,6 +68,47 @@ has_commands(const SchemaPlan *plan)
 	return false;
 }
 
+static int
+key_column(const CdcTableDef *def, uint32 part)
+{
+	for (uint32 i = 0; i < def->ncolumns; i++)
+	{
+		if (def->columns[i].key_part == part)
+			return (int) i;
+	}
+	return -1;
+}
+
+/* Is there a column now that comes from that one? */
+static bool
+is_origin(const int *origin, uint32 n, int before)
+{
+	for (uint32 i = 0; i < n; i++)
+	{
+		if (origin[i] == before)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A column of the key that is gone, and one of its type that is new at the same place of the key: it has another name. A new column
+ * could not be the key of the rows that are there until the copy takes their place; what they have in it does not matter.
+ */
+static void
+match_key(const CdcTableDef *before, const CdcTableDef *after, int *origin)
+{
+	for (uint32 part = 1; part <= after->nkey; part++)
+	{
+		int			now = key_column(after, part);
+		int			old = key_column(before, part);
+
+		if (now >= 0 && old >= 0 && origin[now] < 0 && !is_origin(origin, after->ncolumns, old) &&
+			after->columns[now].type == before->columns[old].type)
+			origin[now] = old;
+	}
+}
+
 void
 snapshot_fit_target(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid)
 {
@@ -83,6 +124,7 @@ snapshot_fit_target(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid)
 	evolve->origin = origin;
 	evolve->defaults_known = true;
 	(void) schema_evolve_origins(evolve->before, evolve->after, origin);
+	match_key(evolve->before, evolve->after, origin);
 	plan = make_plan(p, evolve, relid);
 	if (has_commands(plan))
 	{
