@@ -42,6 +42,7 @@
 #include "access/xact.h"
 #include "common/hashfn.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 
 #include "apply/apply_private.h"
 #include "chunk/chunk.h"
@@ -406,9 +407,28 @@ write_match(Apply *apply, ApplyTable *table)
 		if (apply_table_is_copying(table))
 			note_debt(apply, table, row);
 		else
-			table->delta.conflicts -= row->net;
+			table->delta.conflicts -= row->net + apply_letters_take_rows(apply, table, row->tuple, -row->net);
 	}
 	heap_match_reset(match);
+}
+
+/*
+ * What is inserted needs no look at the table, so it can be written by itself, which tells whether this row is the one
+ * that does not fit. Rows that go stay in the table's batch: whether before or after that, as many are left.
+ */
+void
+apply_batch_insert_now(Apply *apply, ApplyTable *table, const CdcChange *change)
+{
+	ApplyBatch *batch = table->batch;
+
+	if (table->inserts == NULL)
+		table->inserts = apply_batch_create(table->row->target);
+	table->batch = table->inserts;
+	PushActiveSnapshot(GetTransactionSnapshot());
+	apply_row(apply, table, change);
+	apply_batch_write(apply, table);
+	PopActiveSnapshot();
+	table->batch = batch;
 }
 
 void

@@ -127,8 +127,11 @@ apply_in_subtransaction(void *arg)
 	ApplyTable *table = guarded->table;
 
 	table->row = heap_row_open(table->target, table->def, &apply->types);
+	table->batch = table->row->target->nkey == 0 ? apply_batch_create(table->row->target) : NULL;
 	PushActiveSnapshot(GetTransactionSnapshot());
 	apply_row(apply, table, guarded->change);
+	if (table->batch != NULL)
+		apply_batch_write(apply, table);
 	PopActiveSnapshot();
 	heap_row_close(table->row);
 }
@@ -137,11 +140,13 @@ bool
 apply_guarded(Apply *apply, ApplyTable *table, const CdcChange *change)
 {
 	HeapRow    *row = table->row;
+	ApplyBatch *batch = table->batch;
 	ApplyTableStats before = table->delta;
 	Guarded		guarded = {apply, table, change};
 	ErrorData  *edata = util_subtransaction(apply_in_subtransaction, &guarded, true);
 
 	table->row = row;
+	table->batch = batch;
 	if (edata == NULL)
 		return true;
 	table->delta = before;

@@ -88,7 +88,10 @@ apply_dead_letter(Apply *apply, ApplyTable *table, const CdcChange *change, cons
 	letter.gtid = gtid[0] != '\0' ? gtid : NULL;
 	letter.before = image_to_jsonb(apply, change, change->before);
 	letter.after = image_to_jsonb(apply, change, change->after);
-	apply_letter_keys(apply, table, change, &letter.old_key, &letter.new_key);
+	if (table->row->target->nkey > 0)
+		apply_letter_keys(apply, table, change, &letter.old_key, &letter.new_key);
+	else
+		letter.new_key = apply_letter_row(apply, table, change);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	catalog_dead_letter_insert(&letter);
 	PopActiveSnapshot();

@@ -58,6 +58,7 @@ typedef struct ApplyTable
 	/* in the open PostgreSQL transaction */
 	HeapRow    *row;			/* NULL: not opened yet */
 	ApplyBatch *batch;			/* NULL: changes are written one by one */
+	ApplyBatch *inserts;		/* careful mode, a table without a key: for rows that are inserted one by one */
 	uint32		debts;			/* number of the next one, see note_debt; it need not begin anew */
 	bool		any_deleted;	/* snapshot_deleted may have rows */
 	bool		any_reread;		/* snapshot_reread may have rows */
@@ -435,7 +436,10 @@ extern bool apply_versioned_change(Apply *apply, const ApplyTable *table, CdcCha
 
 extern void apply_row(Apply *apply, ApplyTable *table, const CdcChange *change);
 
-/* The same for a row of a copy, in a table that streams: it counts only when none has its key; false when one has. */
+/* Only make the row that a change inserts, in target->slot; false: a filter leaves it out. */
+extern bool apply_row_make(Apply *apply, ApplyTable *table, const CdcChange *change);
+
+/* The same as apply_row for a row of a copy, in a table that streams: it counts only when none has its key; false when one has. */
 extern bool apply_row_if_absent(Apply *apply, ApplyTable *table, const CdcChange *change);
 
 /*
@@ -518,6 +522,9 @@ extern ApplyBatch *apply_batch_create(HeapTarget *target);
 /* Take in the change that stands in the target's slots. */
 extern void apply_batch_add(ApplyTable *table, CdcChangeOp op);
 
+/* The batch's memory is that of the target; apply_batch_write for one inserted row by itself, in a table without a key. */
+extern void apply_batch_insert_now(Apply *apply, ApplyTable *table, const CdcChange *change);
+
 /* Write all of it, and leave it empty. */
 extern void apply_batch_write(Apply *apply, ApplyTable *table);
 
@@ -533,6 +540,13 @@ extern void apply_careful_committed(Apply *apply);
 /* Note that the current change failed; is it noted? */
 extern void apply_suspect_add(Apply *apply);
 extern bool apply_is_suspect(const Apply *apply);
+
+/* Is it to be written by itself, although its table, which has no key, has a batch? */
+static inline bool
+apply_is_single_insert(const Apply *apply, const ApplyTable *table, const CdcChange *change)
+{
+	return apply->careful && apply->keep_dead_letters && change->op == CDC_INSERT && table->row->target->nkey == 0;
+}
 
 /* Apply a change in a subtransaction; when it fails by its table's own fault it becomes a dead letter, and false. */
 extern bool apply_guarded(Apply *apply, ApplyTable *table, const CdcChange *change);
@@ -553,6 +567,15 @@ extern void apply_letter_added(Apply *apply, ApplyTable *table, const bytea *old
 
 /* SHA-256 of the key that a change removes, and of the one that it writes (an update that leaves the key: only that); NULL: none. */
 extern void apply_letter_keys(Apply *apply, const ApplyTable *table, const CdcChange *change, bytea **old_key, bytea **new_key);
+
+/*
+ * In a table without a key: rows that should go were not there, so many times. Letters that would bring them have nothing
+ * more to say; returns for how many that is so.
+ */
+extern int64 apply_letters_take_rows(Apply *apply, ApplyTable *table, HeapTuple tuple, int64 count);
+
+/* SHA-256 of the row that a change inserts into a table without a key; NULL when its values do not fit the columns. */
+extern bytea *apply_letter_row(Apply *apply, ApplyTable *table, const CdcChange *change);
 
 /* A change was applied: letters of its keys below that number (PG_INT64_MAX: it comes by the stream) have nothing more to say. */
 extern void apply_letters_supersede(Apply *apply, ApplyTable *table, const CdcChange *change, int64 before_id);

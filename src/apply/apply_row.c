@@ -324,6 +324,15 @@ apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
 }
 
 bool
+apply_row_make(Apply *apply, ApplyTable *table, const CdcChange *change)
+{
+	if (heap_row_wants_origin(table->row))
+		set_origin(apply, table, "insert");
+	(void) fill_new(apply, table, change);
+	return heap_row_make(table->row);
+}
+
+bool
 apply_row_if_absent(Apply *apply, ApplyTable *table, const CdcChange *change)
 {
 	HeapRow    *row = table->row;

@@ -15,6 +15,10 @@
  *	  however many letters there are, and only gains bits: those of letters that are settled, or of a transaction
  *	  that was undone, cost a look that finds nothing.
  *
+ *	  A table without a key is a multiset of rows, and only what is inserted becomes a
+ *	  letter; its "key" is the whole row, as the target would have it. When the stream
+ *	  takes away a row that is not there, that was the row of a letter: one for each.
+ *
  *	  Snapshot workers write letters too. They hold their table's lock meanwhile,
  *	  which the stream takes when it opens a table that is being copied, and
  *	  looks for new ones then.
@@ -29,7 +33,9 @@
 
 #include "apply/apply_private.h"
 #include "catalog/catalog_dead_letter.h"
+#include "chunk/chunk.h"
 #include "heap/heap_image.h"
+#include "util/util_subtransaction.h"
 
 /* Two bits for each key, so that a hundred thousand letters leave one look in twenty-five. */
 #define BITMAP_BITS (1 << 20)
@@ -226,4 +232,71 @@ apply_letters_supersede(Apply *apply, ApplyTable *table, const CdcChange *change
 	if (columns == NIL || change->op == CDC_DELETE)
 		supersede(apply, table, old_key, NIL, before_id);
 	supersede(apply, table, new_key, columns, before_id);
+}
+
+/* ----------------------------------------------------------------- tables without a key */
+
+static bytea *
+row_digest(HeapTarget *target, TupleTableSlot *slot)
+{
+	bytea	   *bytes = chunk_key_bytes(target, slot);
+	HeapImageKey *key = heap_image_key_begin();
+
+	heap_image_key_add_bytes(key, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
+	return heap_image_key_end(key);
+}
+
+typedef struct RowDigest
+{
+	Apply	   *apply;
+	ApplyTable *table;
+	const CdcChange *change;
+	bytea	   *digest;
+} RowDigest;
+
+static void
+compute_row_digest(void *arg)
+{
+	RowDigest  *row = arg;
+	ApplyTable *table = row->table;
+
+	table->row = heap_row_open(table->target, table->def, &row->apply->types);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	if (apply_row_make(row->apply, table, row->change))
+		row->digest = row_digest(table->row->target, table->row->target->slot);
+	PopActiveSnapshot();
+	heap_row_close(table->row);
+}
+
+bytea *
+apply_letter_row(Apply *apply, ApplyTable *table, const CdcChange *change)
+{
+	RowDigest	row = {.apply = apply,.table = table,.change = change};
+	HeapRow    *open = table->row;
+
+	(void) util_subtransaction(compute_row_digest, &row, false);
+	table->row = open;
+	return row.digest;
+}
+
+int64
+apply_letters_take_rows(Apply *apply, ApplyTable *table, HeapTuple tuple, int64 count)
+{
+	HeapTarget *target = table->row->target;
+	char		position[CDC_POSITION_TEXT_MAX];
+	bytea	   *digest;
+	int64		taken;
+
+	if (!table->has_letters)
+		return 0;
+	ExecForceStoreHeapTuple(tuple, target->search, false);
+	digest = row_digest(target, target->search);
+	if (!may_have_letter(apply, table->table_id, digest))
+		return 0;
+	cdc_position_format(&apply->txn_start, position);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	taken = catalog_dead_letter_take_rows(apply->pipeline_id, table->table_id, digest, count,
+										  psprintf("its row went again, at the latest in the source transaction at %s", position));
+	PopActiveSnapshot();
+	return taken;
 }

@@ -406,6 +406,29 @@ catalog_dead_letter_supersede(int32 pipeline_id, int32 table_id, const bytea *ke
 }
 
 int64
+catalog_dead_letter_take_rows(int32 pipeline_id, int32 table_id, const bytea *key, int64 count, const char *reason)
+{
+	int64		taken = 0;
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	begin_table(&scan, RowExclusiveLock, pipeline_id, table_id, Anum_dead_letter_new_key, key);
+	while (taken < count && HeapTupleIsValid(tuple = catalog_scan_next(&scan)))
+	{
+		LetterUpdate update = {0};
+
+		CHECK_FOR_INTERRUPTS();
+		if (!is_open(tuple, RelationGetDescr(scan.rel)))
+			continue;
+		update_state(&update, CATALOG_LETTER_SUPERSEDED, reason);
+		catalog_tuple_update(scan.rel, tuple, update.values, update.nulls, update.replaces);
+		taken++;
+	}
+	catalog_scan_end(&scan);
+	return taken;
+}
+
+int64
 catalog_dead_letter_supersede_table(int32 pipeline_id, int32 table_id, const char *reason)
 {
 	int64		count = 0;

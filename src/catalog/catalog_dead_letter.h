@@ -93,6 +93,9 @@ extern void catalog_dead_letter_settle(const CatalogDeadLetter *letter, CatalogL
 extern int	catalog_dead_letter_supersede(int32 pipeline_id, int32 table_id, const bytea *key, const List *columns,
 										  int64 before_id, const char *reason);
 
+/* So many open letters that would write the row with that key have nothing more to say; returns for how many that was so. */
+extern int64 catalog_dead_letter_take_rows(int32 pipeline_id, int32 table_id, const bytea *key, int64 count, const char *reason);
+
 /* All open letters of a table have nothing more to say. */
 extern int64 catalog_dead_letter_supersede_table(int32 pipeline_id, int32 table_id, const char *reason);
 

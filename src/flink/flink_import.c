@@ -336,6 +336,12 @@ import_source_option(Import *import, const FlinkNode *source, const char *key, c
 		add_item(import, "source", key, is_true(value) ? FLINK_TRANSLATED : FLINK_DIFFERS, "Comments of tables and columns come along.");
 	else if (strcmp(key, "scan.newly-added-table.enabled") == 0 || strcmp(key, "scan.binlog.newly-added-table.enabled") == 0)
 		add_item(import, "source", key, FLINK_DIFFERS, "Tables that are made later and fit the patterns join the pipeline; see also cdc_add_table().");
+	else if (strcmp(key, "scan.parse.online.schema.changes.enabled") == 0)
+	{
+		text_option(import, "online_schema_change", is_true(value) ? "follow" : "resync");
+		add_item(import, "source", key, is_true(value) ? FLINK_TRANSLATED : FLINK_DIFFERS,
+				 is_true(value) ? "online_schema_change \"follow\"" : "online_schema_change \"resync\": a table that takes another one's place is copied anew");
+	}
 	else if (strcmp(key, "metadata.list") == 0)
 		add_item(import, "source", key, FLINK_DIFFERS, "Metadata columns are part of a transform's projection: cdc_commit_time, cdc_position, cdc_operation, ...");
 	else

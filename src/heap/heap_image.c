@@ -439,6 +439,12 @@ heap_image_key_add(HeapImageKey *key, const CdcColumnDef *column, const CdcCell 
 	update(key, data, len);
 }
 
+void
+heap_image_key_add_bytes(HeapImageKey *key, const void *data, Size len)
+{
+	update(key, data, len);
+}
+
 bytea *
 heap_image_key_end(HeapImageKey *key)
 {

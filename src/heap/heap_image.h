@@ -55,6 +55,7 @@ extern CdcStatus heap_image_to_cell(const CdcColumnDef *column, const CdcField *
 typedef struct HeapImageKey HeapImageKey;
 extern HeapImageKey *heap_image_key_begin(void);
 extern void heap_image_key_add(HeapImageKey *key, const CdcColumnDef *column, const CdcCell *cell);
+extern void heap_image_key_add_bytes(HeapImageKey *key, const void *data, Size len);
 extern bytea *heap_image_key_end(HeapImageKey *key);
 
 #endif							/* CDC_HEAP_IMAGE_H */

@@ -20,6 +20,7 @@ source:
   schema-change.enabled: true
   scan.newly-added-table.enabled: true
   odd.one: 1
+  scan.parse.online.schema.changes.enabled: true
 sink:
   type: doris
   fenodes: 127.0.0.1:8030
