@@ -268,18 +268,22 @@ implicit_value(const Planner *p, const CdcColumnDef *column, const char *type)
 static char *
 placeholder(const Planner *p, const CdcColumnDef *column, const char *type)
 {
-	static const CdcType dates[] = {CDC_TYPE_DATE, CDC_TYPE_DATETIME, CDC_TYPE_TIMESTAMP};
-
-	for (int i = 0; i < (int) lengthof(dates); i++)
+	static const struct
 	{
-		if (column->type == dates[i])
-			return psprintf("'1970-01-01'::%s", type);
+		CdcType		type;
+		const char *text;
+	}			texts[] = {
+		{CDC_TYPE_DATE, "1970-01-01"}, {CDC_TYPE_DATETIME, "1970-01-01"}, {CDC_TYPE_TIMESTAMP, "1970-01-01"},
+		{CDC_TYPE_ENUM, ""}, {CDC_TYPE_JSON, "{}"}, {CDC_TYPE_UUID, "00000000-0000-0000-0000-000000000000"},
+		{CDC_TYPE_INET4, "0.0.0.0"}, {CDC_TYPE_INET6, "::"}, {CDC_TYPE_VECTOR, "{}"}
+	};
+
+	for (int i = 0; i < (int) lengthof(texts); i++)
+	{
+		if (column->type == texts[i].type)
+			return psprintf("'%s'::%s", texts[i].text, type);
 	}
-	if (column->type == CDC_TYPE_ENUM || column->type == CDC_TYPE_JSON || column->type == CDC_TYPE_GEOMETRY ||
-		column->type == CDC_TYPE_VECTOR || column->type == CDC_TYPE_UUID || column->type == CDC_TYPE_INET4 ||
-		column->type == CDC_TYPE_INET6)
-		return NULL;
-	return implicit_value(p, column, type);
+	return column->type == CDC_TYPE_GEOMETRY ? NULL : implicit_value(p, column, type);
 }
 
 /* ------------------------------------------------------------------------- key */

@@ -40,6 +40,7 @@
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "storage/lmgr.h"
@@ -53,6 +54,7 @@
 
 #include "catalog/catalog_export_copy.h"
 #include "catalog/catalog_lock.h"
+#include "catalog/catalog_history.h"
 #include "catalog/catalog_shadow.h"
 #include "compat/pg_compat.h"
 #include "heap/heap_row.h"
@@ -295,6 +297,85 @@ give_up(const CatalogTable *table, const UtilErrorInfo *error)
 			 error->hint ? errhint("%s", error->hint) : 0));
 }
 
+/* Does a column belong to the source? */
+static bool
+is_of_source(const CdcTableDef *def, const char *name)
+{
+	char	   *utf8 = pg_server_to_any(pstrdup(name), (int) strlen(name), PG_UTF8);
+
+	for (uint32 i = 0; i < def->ncolumns; i++)
+	{
+		if (strcmp(def->columns[i].name, utf8) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* "s.id = t.id AND ...": the primary key of the table; NULL when it has none. */
+static char *
+key_condition(Relation rel)
+{
+	StringInfoData sql;
+	Relation	index;
+
+	list_free(RelationGetIndexList(rel));
+	if (!OidIsValid(rel->rd_pkindex))
+		return NULL;
+	index = index_open(rel->rd_pkindex, AccessShareLock);
+	initStringInfo(&sql);
+	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
+	{
+		const char *name = quote_identifier(NameStr(TupleDescAttr(RelationGetDescr(rel), index->rd_index->indkey.values[i] - 1)->attname));
+
+		appendStringInfo(&sql, "%ss.%s = t.%s", i > 0 ? " AND " : "", name, name);
+	}
+	index_close(index, AccessShareLock);
+	return sql.data;
+}
+
+/*
+ * With schema_changes "lenient" nothing that the target holds is lost: columns that the source has no more are carried over
+ * from the rows that are replaced. As the table's owner.
+ */
+static void
+carry_over(const CatalogTable *table, Relation rel, Relation shadow)
+{
+	CatalogPipeline *pipeline = catalog_pipeline_by_id(table->pipeline_id);
+	const CdcTableDef *def = schema_def_from_jsonb(table->definition);
+	TupleDesc	desc = RelationGetDescr(rel);
+	char	   *condition = key_condition(rel);
+	CatalogChangeRules rules;
+	StringInfoData sets;
+	UtilRoleSwitch sw;
+
+	if (pipeline == NULL || condition == NULL)
+		return;
+	catalog_change_rules_read(pipeline, &rules);
+	if (rules.mode != CATALOG_MODE_LENIENT)
+		return;
+	initStringInfo(&sets);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		const FormData_pg_attribute *att = TupleDescAttr(desc, i);
+		const char *name = quote_identifier(NameStr(att->attname));
+
+		if (att->attisdropped || att->attgenerated != '\0' || is_of_source(def, NameStr(att->attname)))
+			continue;
+		appendStringInfo(&sets, "%s%s = t.%s", sets.len > 0 ? ", " : "", name, name);
+	}
+	if (sets.len == 0)
+		return;
+	util_role_switch_begin(rel->rd_rel->relowner != GetUserId() ? rel->rd_rel->relowner : InvalidOid, &sw);
+	SPI_connect();
+	util_spi_run(psprintf("UPDATE %s s SET %s FROM %s t WHERE %s",
+						  quote_qualified_identifier(get_namespace_name(RelationGetNamespace(shadow)), RelationGetRelationName(shadow)),
+						  sets.data,
+						  quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)), RelationGetRelationName(rel)),
+						  condition));
+	SPI_finish();
+	util_role_switch_end(&sw);
+}
+
 /* Put the shadow in place; the lock on the table was got. */
 static SnapshotSwapResult
 swap(const CatalogTable *table)
@@ -306,6 +387,8 @@ swap(const CatalogTable *table)
 	MultiXactId min_multi = shadow != NULL ? shadow->rd_rel->relminmxid : InvalidMultiXactId;
 	bool		changed = shadow != NULL && !same;
 
+	if (same)
+		carry_over(table, rel, shadow);
 	/* what the swap opens of it without a lock of its own, because it expects a table that this transaction made */
 	if (same && OidIsValid(shadow->rd_rel->reltoastrelid))
 		LockRelationOid(shadow->rd_rel->reltoastrelid, AccessExclusiveLock);

@@ -82,6 +82,11 @@ is(column('lenient', 'narrowed', 'v'), 'integer', 'lenient: a type that became n
 is(column('lenient', 'widened', 'v'), 'bigint', 'lenient: one that became wider follows');
 is(rows('lenient', 'added', 'id, c'), '1 7,2 7,3 8', 'lenient: a column comes');
 
+$postgres->psql(q{select cdc_resync_table('lenient', 'shop.dropped'); select cdc_resync_table('lenient', 'shop.renamed')});
+$pipeline{lenient}->wait_for_state('streaming')->wait_for_catchup->wait_for_table_state($_, 'streaming') for qw(dropped renamed);
+$postgres->poll(q{select count(*) from pg_class where relname like 'cdc\_resync%'}, '0') or die "the copies do not take their places\n";
+is(rows('lenient', 'dropped', q{id, coalesce(w, '-')}) . ' ' . rows('lenient', 'renamed', q{id, coalesce(w, '-'), ww}), '1 one,2 two,3 - 1 one one,2 two two,3 - three', 'lenient: also over a new copy');
+
 # ignore: the target stays as it is
 is(column('ignore', 'added', 'c'), '', 'ignore: a column that came is left out');
 is(rows('ignore', 'added', 'id, v'), '1 70,2 2,3 3', 'ignore: its rows come without it');
