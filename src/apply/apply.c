@@ -754,7 +754,7 @@ apply_count_anew(Apply *apply)
 	apply->told = apply->progress;
 }
 
-void
+ApplyResult
 apply_txn_begin(Apply *apply, const CdcPosition *start, const CdcGtid *gtid, int64 source_time_us)
 {
 	if (apply->in_txn && apply->txn_changes > 0)
@@ -771,17 +771,19 @@ apply_txn_begin(Apply *apply, const CdcPosition *start, const CdcGtid *gtid, int
 	apply->txn_changes = 0;
 	apply->progress.since = GetCurrentTimestamp();
 	apply_count_anew(apply);
-	apply_schema_txn_begin(apply);
+	return apply_schema_txn_begin(apply);
 }
 
-static void
+static ApplyResult
 on_begin(Apply *apply, const CdcEvent *event)
 {
-	apply_txn_begin(apply, &event->position, &event->gtid, event->source_time_us);
+	if (apply_txn_begin(apply, &event->position, &event->gtid, event->source_time_us) == APPLY_REWIND)
+		return APPLY_REWIND;
 	apply->skipping = apply->skips == NIL ? NULL : apply_skip_find(apply, &event->position, &event->gtid);
 	apply->passing_over = apply_undone_begin(apply) || apply->skipping != NULL;
 	if (event->is_xa && !apply->passing_over)
 		apply_hold_begin(apply);
+	return APPLY_OK;
 }
 
 static void
@@ -971,7 +973,7 @@ apply_event(Apply *apply, CdcEvent *event)
 	switch (event->kind)
 	{
 		case CDC_EVENT_BEGIN:
-			on_begin(apply, event);
+			result = on_begin(apply, event);
 			break;
 		case CDC_EVENT_CHANGE:
 			result = on_change(apply, &event->change);

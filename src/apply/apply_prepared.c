@@ -356,7 +356,8 @@ apply_prepared_commit(Apply *apply, const CdcEvent *event, const CatalogPrepared
 	ApplyResult result;
 
 	apply_begin(apply);
-	apply_txn_begin(apply, &start, &event->gtid, event->source_time_us);
+	if (apply_txn_begin(apply, &start, &event->gtid, event->source_time_us) == APPLY_REWIND)
+		return APPLY_REWIND;
 	apply_begin(apply);			/* a change of shape may have been committed */
 	apply->txn_is_xa = true;
 	replay_begin(apply, &replay);

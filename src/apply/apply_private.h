@@ -243,7 +243,7 @@ extern const char *apply_what_target_holds(const ApplyTable *table);
 extern ApplyResult apply_write_batches(Apply *apply);
 
 /* A source transaction begins resp. ends that is not told by events of these names. */
-extern void apply_txn_begin(Apply *apply, const CdcPosition *start, const CdcGtid *gtid, int64 source_time_us);
+extern ApplyResult apply_txn_begin(Apply *apply, const CdcPosition *start, const CdcGtid *gtid, int64 source_time_us);
 extern void apply_txn_end(Apply *apply);
 
 /* The changes of the source transaction come from their beginning. */
@@ -304,7 +304,7 @@ extern void apply_schema_index_write(Apply *apply, const ApplySchemaChange *chan
 extern ApplyResult apply_schema_event(Apply *apply, ApplyTable *table, CdcTableDef *event, bool *applies);
 
 /* A source transaction begins, that did not fit when it came before. */
-extern void apply_schema_txn_begin(Apply *apply);
+extern ApplyResult apply_schema_txn_begin(Apply *apply);
 
 /* Does the pipeline follow changes of that table's shape there? */
 extern bool apply_schema_is_followed(const Apply *apply, const ApplyTable *table, const CdcPosition *at);

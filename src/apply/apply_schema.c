@@ -349,6 +349,8 @@ apply_schema_carry_out(Apply *apply, ApplySchemaChange *change)
 	volatile bool done = false;
 	volatile int pause = PAUSE_MS;
 
+	if (apply->unwritten_rows > 0)
+		elog(ERROR, "changes before a change of shape are not written");
 	if (apply->open)
 		apply_commit(apply);	/* only whole transactions are in it */
 	while (!done)
@@ -402,6 +404,8 @@ apply_schema_copy_anew(Apply *apply, ApplySchemaChange *change, const char *why)
 {
 	ApplyTable *table = change->table;
 
+	if (apply->unwritten_rows > 0)
+		elog(ERROR, "changes before a change of shape are not written");
 	if (apply->open)
 		apply_commit(apply);
 	heap_transaction_begin();

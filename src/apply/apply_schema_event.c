@@ -108,12 +108,15 @@ follow(Apply *apply, ApplyTable *table, const CdcTableDef *event)
 		apply_commit(apply);
 }
 
-/* The same for the source transaction that has begun. */
-static void
+/* The same for the source transaction that has begun. What came before it is settled first. */
+static ApplyResult
 follow_in_transaction(Apply *apply, ApplyTable *table, const CdcTableDef *event)
 {
+	if (apply_write_batches(apply) == APPLY_REWIND)
+		return APPLY_REWIND;
 	follow(apply, table, event);
 	apply->txns_open = 1;		/* the commits in there were not its end */
+	return APPLY_OK;
 }
 
 ApplyResult
@@ -130,7 +133,7 @@ apply_schema_event(Apply *apply, ApplyTable *table, CdcTableDef *event, bool *ap
 		return APPLY_OK;		/* what does not fit is thrown by who comes next */
 
 	/* what is kept of an XA transaction is read in one transaction here */
-	if (apply->txn_changes > 0 || apply->in_statement)
+	if (apply->txn_changes > 0 || apply->in_statement || apply->holding)
 	{
 		MemoryContextReset(apply->shape_cxt);
 		old = MemoryContextSwitchTo(apply->shape_cxt);
@@ -142,12 +145,13 @@ apply_schema_event(Apply *apply, ApplyTable *table, CdcTableDef *event, bool *ap
 		apply->shape_at = apply->txn_start;
 		return apply_rewind(apply);
 	}
-	follow_in_transaction(apply, table, event);
+	if (follow_in_transaction(apply, table, event) == APPLY_REWIND)
+		return APPLY_REWIND;
 	*applies = !apply_table_is_stopped(table, &apply->txn_start) && !apply_table_joins_later(table, &apply->txn_start);
 	return APPLY_OK;
 }
 
-void
+ApplyResult
 apply_schema_txn_begin(Apply *apply)
 {
 	CdcTableDef *event = apply->shape;
@@ -156,13 +160,14 @@ apply_schema_txn_begin(Apply *apply)
 
 	if (event == NULL ||
 		(cdc_position_compare(&apply->txn_start, &apply->shape_at, &order) && order < 0))
-		return;
-	apply->shape = NULL;
-	/* another place in the log: it was found elsewhere meanwhile, and will be found out again */
-	if (!cdc_position_compare(&apply->txn_start, &apply->shape_at, &order) || order != 0)
-		return;
+		return APPLY_OK;
 	table = apply_table_find(apply, event->schema, event->name);
-	if (table != NULL && table->def != NULL && !apply_table_is_stopped(table, &apply->txn_start) &&
-		!apply_table_joins_later(table, &apply->txn_start))
-		follow_in_transaction(apply, table, event);
+	/* at another place in the log it was found elsewhere meanwhile, and will be found out again */
+	if (cdc_position_compare(&apply->txn_start, &apply->shape_at, &order) && order == 0 &&
+		table != NULL && table->def != NULL && !apply_table_is_stopped(table, &apply->txn_start) &&
+		!apply_table_joins_later(table, &apply->txn_start) &&
+		follow_in_transaction(apply, table, event) == APPLY_REWIND)
+		return APPLY_REWIND;
+	apply->shape = NULL;
+	return APPLY_OK;
 }

@@ -66,6 +66,14 @@ hidden('alter table shop.midway add d int default 4');
 $source->sql('begin', q{insert into shop.other values (3, 3, 30, 'three')}, q{insert into shop.midway values (3, 3, 30, 'three', 5)}, q{insert into shop.other values (4, 4, 40, 'four')}, 'commit');
 equal('D25: in the middle of a transaction', 'midway', 'other');
 
+# changes of whole transactions before it, which wait in batches, are not lost
+$pipeline->stop;
+$source->sql('update shop.other set a = a + 100', q{insert into shop.other values (20, 20, 200, 'twenty')});
+hidden('alter table shop.midway add e int default 6');
+$source->sql(q{insert into shop.midway values (4, 4, 40, 'four', 5, 7)}, 'update shop.other set b = 7 where id = 20');
+$pipeline->start;
+equal('D25: behind changes that are not written yet', 'midway', 'other');
+
 # shapes that come and go while the stream is behind
 $pipeline->stop;
 hidden('alter table shop.twice add d int not null default 1');
