@@ -728,7 +728,7 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_pipeline.last_error_at IS 'when it hap
 CREATE FUNCTION cdc_bridge.stat_export(OUT pipeline text, OUT pipeline_id integer, OUT owner regrole, OUT sink text,
 	OUT state text, OUT pid integer, OUT slot_name text, OUT decoded_lsn pg_lsn, OUT durable_lsn pg_lsn,
 	OUT confirmed_lsn pg_lsn, OUT restart_lsn pg_lsn, OUT lag_bytes bigint, OUT retained_bytes bigint,
-	OUT held_by text, OUT waits_for text, OUT transactions bigint, OUT changes bigint, OUT bytes bigint, OUT flushes bigint, OUT parallel_chunks bigint, OUT stats_reset timestamptz,
+	OUT held_by text, OUT waits_for text, OUT transactions bigint, OUT changes bigint, OUT bytes bigint, OUT flushes bigint, OUT parallel_chunks bigint, OUT tables_stopped integer, OUT stats_reset timestamptz,
 	OUT failures integer, OUT retry_at timestamptz, OUT started_at timestamptz, OUT last_error text,
 	OUT last_error_sqlstate text, OUT last_error_detail text, OUT last_error_hint text, OUT last_error_at timestamptz)
 RETURNS SETOF record
@@ -738,7 +738,7 @@ COMMENT ON FUNCTION cdc_bridge.stat_export() IS 'behind view pg_stat_cdc_export'
 
 CREATE VIEW @extschema@.pg_stat_cdc_export WITH (security_barrier) AS
 SELECT s.pipeline, s.pipeline_id, s.owner, s.sink, s.state, s.pid, s.slot_name, s.decoded_lsn, s.durable_lsn,
-	s.confirmed_lsn, s.restart_lsn, s.lag_bytes, s.retained_bytes, s.held_by, s.waits_for, s.transactions, s.changes, s.bytes, s.flushes, s.parallel_chunks,
+	s.confirmed_lsn, s.restart_lsn, s.lag_bytes, s.retained_bytes, s.held_by, s.waits_for, s.transactions, s.changes, s.bytes, s.flushes, s.parallel_chunks, s.tables_stopped,
 	s.stats_reset, s.failures, s.retry_at, s.started_at, s.last_error, s.last_error_sqlstate, s.last_error_detail,
 	s.last_error_hint, s.last_error_at
 FROM cdc_bridge.stat_export() AS s;
@@ -765,6 +765,7 @@ COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.changes IS 'row changes shipped
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.bytes IS 'size of what was written for them';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.flushes IS 'how often that was made durable';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.parallel_chunks IS 'pieces of tables that more than one process read while they were copied';
+COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.tables_stopped IS 'tables whose changes are left out since an error, see pg_stat_cdc_export_table';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.stats_reset IS 'when the counters were last set to zero; NULL: not since the server started';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.failures IS 'errors in a row since the last healthy period';
 COMMENT ON COLUMN @extschema@.pg_stat_cdc_export.retry_at IS 'when the next attempt begins; NULL when none is planned';

@@ -24,6 +24,7 @@
 
 #include "api/api.h"
 #include "catalog/catalog_export.h"
+#include "catalog/catalog_export_copy.h"
 #include "compat/pg_compat.h"
 #include "decode/decode.h"
 #include "decode/decode_reader.h"
@@ -35,7 +36,7 @@
 
 PG_FUNCTION_INFO_V1(cdc_stat_export);
 
-#define STAT_EXPORT_COLUMNS 29
+#define STAT_EXPORT_COLUMNS 30
 
 void
 api_check_sink(const CatalogPipeline *pipeline)
@@ -142,6 +143,17 @@ put_time(Datum *values, bool *nulls, int *n, TimestampTz time)
 	put(values, nulls, n, TimestampTzGetDatum(time), time == 0);
 }
 
+static int
+count_stopped(int32 pipeline_id)
+{
+	int			count = 0;
+	ListCell   *lc;
+
+	foreach(lc, catalog_export_table_list(pipeline_id))
+		count += ((CatalogExportTable *) lfirst(lc))->state == CATALOG_EXPORT_STOPPED;
+	return count;
+}
+
 static void
 put_row(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline)
 {
@@ -183,6 +195,7 @@ put_row(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline)
 	put(values, nulls, &n, Int64GetDatum(stat.bytes), false);
 	put(values, nulls, &n, Int64GetDatum(stat.flushes), false);
 	put(values, nulls, &n, Int64GetDatum(stat.export.parallel_chunks), false);
+	put(values, nulls, &n, Int32GetDatum(count_stopped(pipeline->id)), false);
 	put_time(values, nulls, &n, stat.stats_reset);
 	put(values, nulls, &n, Int32GetDatum(stat.failures), false);
 	put_time(values, nulls, &n, stat.retry_at);

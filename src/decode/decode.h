@@ -55,6 +55,7 @@ typedef struct DecodePlace
 	XLogRecPtr	txn_end;		/* end of the transaction; Invalid: a row of a copy */
 	XLogRecPtr	lsn;			/* of the change */
 	bool		in_receiver;	/* emit was called with it */
+	bool		in_others;		/* other processes read rows, and throw nothing that has values in it */
 } DecodePlace;
 
 extern DecodePlace decode_place_now;

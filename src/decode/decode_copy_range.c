@@ -118,7 +118,9 @@ decode_chunk_spread(DecodeChunkReader *reader, Relation index, const Datum *boun
 	}
 	if (!is_full(&cut))
 		cut.bounds = lappend(cut.bounds, NIL);
+	decode_place_now.in_others = true;
 	done = share->spread(share->arg, RelationGetRelid(reader->relation), reader->chunk, cut.bounds, cut.entries, &rows);
+	decode_place_now.in_others = false;
 	if (done == 0)
 		return false;
 	reader->chunk->rows = rows;

@@ -313,6 +313,26 @@ read_ranges(Sender *sender, Shared *shared, DecodeRanges *ranges, List *bounds)
 	}
 }
 
+/* What is thrown here is thrown once more in the leader, who cannot know whose words it has: so it goes without values of rows. */
+static _Noreturn void
+throw_without_values(MemoryContext cxt)
+{
+	ErrorData  *edata;
+	UtilErrorInfo *info;
+
+	MemoryContextSwitchTo(cxt);
+	edata = CopyErrorData();
+	if (util_error_class(edata->sqlerrcode) != UTIL_ERROR_DATA)
+		PG_RE_THROW();
+	FlushErrorState();
+	info = util_error_info(edata);
+	ereport(ERROR,
+			(errcode(info->sqlstate),
+			 errmsg_internal("%s", info->message),
+			 info->detail ? errdetail_internal("%s", info->detail) : 0,
+			 info->hint ? errhint("%s", info->hint) : 0));
+}
+
 void
 cdc_export_copy_main(dsm_segment *segment, shm_toc *toc)
 {
@@ -325,7 +345,7 @@ cdc_export_copy_main(dsm_segment *segment, shm_toc *toc)
 	DecodeChunk chunk = {.lsn = shared->lsn};
 	const char *wrapper = get_text(&texts);
 	List	   *bounds = NIL;
-	DecodeRanges *ranges;
+	MemoryContext cxt = CurrentMemoryContext;
 
 	shm_mq_set_sender(queue, MyProc);
 	sender.queue = shm_mq_attach(queue, segment, NULL);
@@ -336,9 +356,18 @@ cdc_export_copy_main(dsm_segment *segment, shm_toc *toc)
 	sender.preparer = cdc_sink_preparer(wrapper, &target);
 	cdc_buf_init(&sender.out, util_context_allocator(CurrentMemoryContext), 0);
 
-	ranges = decode_ranges_open(export_plugin_options(pipeline), meet, pipeline, shared->relid, &chunk, send_row, &sender);
-	read_ranges(&sender, shared, ranges, bounds);
-	decode_ranges_close(ranges);
+	PG_TRY();
+	{
+		DecodeRanges *ranges = decode_ranges_open(export_plugin_options(pipeline), meet, pipeline, shared->relid, &chunk, send_row, &sender);
+
+		read_ranges(&sender, shared, ranges, bounds);
+		decode_ranges_close(ranges);
+	}
+	PG_CATCH();
+	{
+		throw_without_values(cxt);
+	}
+	PG_END_TRY();
 	sender.piece.done = true;
 	send_out(&sender);
 	shm_mq_detach(sender.queue);

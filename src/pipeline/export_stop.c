@@ -126,7 +126,7 @@ export_stop_table(const Worker *worker, XLogRecPtr durable)
 	RESUME_INTERRUPTS();
 
 	MemoryContextSwitchTo(worker->cxt);
-	info = util_error_info(edata);
+	info = place.in_others ? util_error_info_with_values(edata) : util_error_info(edata);
 	/* a row of a copy, or what the sink has already: everything from here on */
 	if (place.txn_end <= durable)
 	{

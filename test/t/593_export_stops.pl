@@ -58,6 +58,7 @@ $export->is_replayed('shop', 'a', 'id', 'the others go on, also in the same tran
 my %b = $export->replay('shop', 'b', 'id');
 is(join(' ', map { "$_=$b{$_}{v}" } sort { $a <=> $b } keys %b), '1=1 2=2 3=3 10=5', 'of the table all that came before is shipped, and nothing from there on');
 is($export->status('last_error'), '', 'and the pipeline has no error');
+is($export->status('tables_stopped'), '1', 'but says how many tables are stopped');
 like($postgres->psql(q{select detail from cdc_check_pipeline('shop_out') where "check" = 'table shop.b'}), qr/^It is stopped at [0-9A-F\/]+: column "tenth"/, 'cdc_check_pipeline tells of it');
 
 # ---- the same after kills
