@@ -85,6 +85,8 @@ $pipeline->is_same("a table that is to be copied anew and has another name by th
 $pipeline->is_same('a table that joined before the stream came to its making', 'second');
 is($postgres->psql(q{select string_agg(source_table || ' ' || state, ', ') from pg_stat_cdc_table where source_table in ('away', 'first', 'other') or state <> 'streaming'}), '', 'nothing is left of the names between') or diag($pipeline->describe);
 
+unlike($postgres->log_text, qr/"shop\.away"[^\n]*is stopped/, 'nor was it stopped on the way');
+
 # ---- many tables are made while others are written
 my $dbh = $source->connect;
 my $many = $ENV{CDC_TEST_TABLES} // 120;
