@@ -289,12 +289,6 @@ typedef struct ApplySchemaChange
 extern ApplyResult apply_schema_statement(Apply *apply, const CdcEvent *event, const struct DdlStatement *statement,
 										  const CdcPosition *at, List **followed);
 
-/* ---- apply_schema_index.c ---- */
-
-/* Add the steps that take indexes off the target; and write down what becomes of all of them, in the open transaction. */
-extern void apply_schema_index_steps(Apply *apply, ApplySchemaChange *change, SchemaPlan *plan, Relation rel);
-extern void apply_schema_index_write(Apply *apply, const ApplySchemaChange *change);
-
 /* ---- apply_schema_event.c ---- */
 
 /*

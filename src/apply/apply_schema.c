@@ -43,6 +43,7 @@
 #include "ddl/statement.h"
 #include "ddl/table_change.h"
 #include "schema/evolve.h"
+#include "transform/transform_index.h"
 #include "transform/transform_table.h"
 #include "util/util_lock.h"
 #include "util/util_spi.h"
@@ -106,7 +107,8 @@ make_plan(Apply *apply, ApplySchemaChange *change, LOCKMODE mode)
 		.rel = rel,
 	};
 	plan = schema_evolve_plan(&change->evolve);
-	apply_schema_index_steps(apply, change, plan, rel);
+	transform_index_steps(apply->pipeline_id, change->table->table_id, &change->evolve, rel,
+						  (change->kinds & CATALOG_CHANGE_BIT(CATALOG_CHANGE_INDEX)) != 0, plan);
 	change->kinds |= plan->kinds;
 	relation_close(rel, NoLock);
 	change->evolve.rel = NULL;
@@ -266,7 +268,7 @@ attempt(Apply *apply, ApplySchemaChange *change)
 	catalog_table_set_definition(apply->pipeline_id, table->table_id, schema_def_to_jsonb(change->after));
 	if (change->told_wait)
 		catalog_table_set_notice(apply->pipeline_id, table->table_id, NULL);
-	apply_schema_index_write(apply, change);
+	apply->index_wanted |= transform_index_write(apply->pipeline_id, table->table_id, &change->evolve, table->target);
 	if (change->kinds != 0 || copy != NULL)
 		write_history(apply, change, change->kinds, plan->commands,
 					  plan->failed != NULL ? CATALOG_CHANGE_FAILED : is_ignored(plan) ? CATALOG_CHANGE_IGNORED : CATALOG_CHANGE_APPLIED,

@@ -26,7 +26,7 @@
 #include "utils/guc.h"
 
 #include "snapshot/snapshot_private.h"
-#include "transform/transform_table.h"
+#include "transform/transform_index.h"
 #include "util/util_lock.h"
 
 /* How long the target is waited for; the stream stands still meanwhile. */
@@ -39,7 +39,7 @@ set_lock_timeout(const char *value)
 }
 
 static SchemaPlan *
-make_plan(const SnapshotPrepare *p, SchemaEvolve *evolve, Oid relid)
+make_plan(const SnapshotPrepare *p, const SnapshotCandidate *c, SchemaEvolve *evolve, Oid relid)
 {
 	SchemaPlan *plan;
 
@@ -50,6 +50,7 @@ make_plan(const SnapshotPrepare *p, SchemaEvolve *evolve, Oid relid)
 	evolve->has_rows = true;
 	evolve->is_projected = transform_table_rule(evolve->before, &p->options) != NULL;
 	plan = schema_evolve_plan(evolve);
+	transform_index_steps(p->pipeline->id, c->table.table_id, evolve, evolve->rel, true, plan);
 	relation_close(evolve->rel, AccessShareLock);
 	evolve->rel = NULL;
 	return plan;
@@ -117,6 +118,7 @@ snapshot_fit_target(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid)
 	SchemaPlan *plan;
 
 	c->plan = NULL;
+	c->fit = NULL;
 	if (c->before == (Datum) 0 || p->rules.mode == CATALOG_MODE_EXCEPTION)
 		return;
 	evolve->before = schema_def_from_jsonb(c->before);
@@ -125,15 +127,16 @@ snapshot_fit_target(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid)
 	evolve->defaults_known = true;
 	(void) schema_evolve_origins(evolve->before, evolve->after, origin);
 	match_key(evolve->before, evolve->after, origin);
-	plan = make_plan(p, evolve, relid);
+	plan = make_plan(p, c, evolve, relid);
 	if (has_commands(plan))
 	{
 		set_lock_timeout(FIT_LOCK_TIMEOUT);
 		LockRelationOid(relid, AccessExclusiveLock);
-		plan = make_plan(p, evolve, relid);
+		plan = make_plan(p, c, evolve, relid);
 		schema_evolve_run(plan);
 		set_lock_timeout("0");
 	}
+	c->fit = evolve;
 	if (!schema_evolve_is_empty(plan))
 		c->plan = plan;
 }
@@ -149,6 +152,9 @@ snapshot_fit_note(const SnapshotPrepare *p, const SnapshotCandidate *c, const Cd
 		.position = *at,
 	};
 
+	if (c->fit != NULL)
+		(void) transform_index_write(p->pipeline->id, c->table.table_id, c->fit,
+									 OidIsValid(c->table.swap_into) ? c->table.swap_into : c->table.target);
 	if (c->plan == NULL)
 		return;
 	row.kinds = c->plan->kinds;

@@ -395,7 +395,9 @@ find_target(SnapshotPrepare *p, SnapshotCandidate *c, List *taken)
 	if (c->is_known)
 	{
 		c->table.target = before;
-		if (c->error->hint == NULL)
+		if (ERRCODE_TO_CATEGORY(c->error->sqlstate) == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
+			c->error->hint = pstrdup("The rows that are there do not fit the table's present shape. Empty the target with TRUNCATE, then use cdc_resync_table().");
+		else if (c->error->hint == NULL)
 			c->error->hint = pstrdup("Mend the cause, then use cdc_resync_table().");
 	}
 }

@@ -31,6 +31,7 @@ typedef struct SnapshotCandidate
 	bool		put_off;		/* it is locked at the source, says error: to be tried again */
 	bool		has_no_place;	/* no target can have the names that the routes give */
 	Datum		before;			/* the definition that its target was made for, 0: none */
+	SchemaEvolve *fit;			/* how the target was brought into the table's present shape; NULL: it was not there */
 	SchemaPlan *plan;			/* what brought the target into the table's present shape; NULL: nothing */
 	bool		made;			/* the target is ours, it did not exist */
 	bool		keeps_rows;		/* see snapshot_start_keeps_rows */

@@ -32,6 +32,7 @@ my %unlogged = map { $_ => 1 } qw(unlogged unseen);
 $source->sql('create database shop', map {
 	my ($table) = @$_;
 	("create table shop.$table (id int primary key, v int not null, w varchar(20) character set latin1)", "insert into shop.$table values " . join(', ', map { "($_, $_, convert(x'c3a9' using latin1))" } 1 .. $rows)) } @cases, [ 'calm' ]);
+$source->sql('alter table shop.calm add unique index gone (v)');
 $source->sql(map { "update shop.$_->[0] set w = convert(_utf8mb4 x'c3a9' using latin1)" } @cases, [ 'calm' ]);
 my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, options => '{"snapshot_chunk_rows": 10, "snapshot_workers": 4, "max_rows_per_second": 150}')->setup;
 $postgres->append_conf("max_worker_processes = 30\nmax_replication_slots = 30");
@@ -70,12 +71,13 @@ $postgres->psql(q{select cdc_alter_pipeline('shop_in', options => '{"max_rows_pe
 $pipeline->wait_for_state('streaming');
 $postgres->psql(q{select cdc_resync_table('shop_in', 'shop.calm')});
 ok($postgres->poll(q{select rows_copied between 10 and 80 and state = 'snapshot' from pg_stat_cdc_snapshot where source_table = 'calm'}, 't'), 'a new copy is on its way');
-$source->sql('alter table shop.calm add column more int not null default 5, modify v varchar(20), drop w', q{update shop.calm set v = 'text', more = 6 where id = 5});
+$source->sql('alter table shop.calm add column more int not null default 5, modify v varchar(20), drop w, add unique index come (v), drop index gone', q{insert into shop.calm values (2000, 'same u', 1)}, q{update shop.calm set v = 'text', more = 6 where id = 5});
 ok($postgres->poll(q{select count(*) from cdc_schema_history where source_table = 'calm'}, '1') || $postgres->psql(q{select count(*) > 0 from cdc_schema_history where source_table = 'calm'}) eq 't', 'the statement has come');
 is($postgres->psql('select count(*) from shop.calm'), $rows, 'readers see the old rows');
 $postgres->psql(q{select cdc_alter_pipeline('shop_in', options => '{"max_rows_per_second": 0}')});
 $pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup->wait_for_table_state('calm', 'streaming');
 $pipeline->is_same('S8: altered while it was copied anew beside its rows', 'calm');
 is($postgres->psql(q{select count(*) from pg_class where relname like 'cdc\_resync%'}), '0', 'nothing is left of the copies');
+ok($postgres->poll(q{select string_agg(source_index || ' ' || state, ',') from pg_stat_cdc_index where source_table = 'calm'}, 'come built'), 'its indexes are those of the source') or diag($postgres->psql('select * from pg_stat_cdc_index'));
 unlike($postgres->log_text, qr/\b(TRAP|PANIC):/, 'no assertion failed, no panic');
 done_testing();
