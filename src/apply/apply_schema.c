@@ -397,6 +397,27 @@ apply_schema_carry_out(Apply *apply, ApplySchemaChange *change)
 
 /* ----------------------------------------------------------------- copies under way */
 
+/* Rows of a table without a key cannot be copied anew beside themselves: it stops. */
+static void
+stop_keyless(Apply *apply, ApplySchemaChange *change, const char *why)
+{
+	CdcPosition at = change->at;
+	ApplyStop  *stop = apply_stop_make(change->table, CDC_ERRCODE_TABLE_CHANGED,
+									   psprintf("source table \"%s.%s\" changed its shape", change->table->schema, change->table->name),
+									   psprintf("%c%s, and a table without a key cannot be copied anew beside its rows.",
+												pg_toupper((unsigned char) why[0]), why + 1),
+									   "Empty the target with TRUNCATE, then use cdc_resync_table().");
+
+	(void) apply_stop(apply, list_make1(stop), &at);
+	heap_transaction_begin();
+	MemoryContextSwitchTo(apply->change_cxt);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	write_history(apply, change, change->kinds, NIL, CATALOG_CHANGE_STOPPED, stop->error);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(apply->change_cxt);
+}
+
 /*
  * The shape changes while the table is copied: chunks may have seen either shape, so the copy begins anew, from a place of
  * the stream at which it is the one or the other. Nothing open of the source transaction. In a transaction of its own.
@@ -410,6 +431,11 @@ apply_schema_copy_anew(Apply *apply, ApplySchemaChange *change, const char *why)
 		elog(ERROR, "changes before a change of shape are not written");
 	if (apply->open)
 		apply_commit(apply);
+	if (!apply_table_is_copying(table) && table->def->nkey == 0)
+	{
+		stop_keyless(apply, change, why);
+		return;
+	}
 	heap_transaction_begin();
 	MemoryContextSwitchTo(apply->change_cxt);
 	/* keeps a chunk from being written while the plan goes that it belongs to */

@@ -25,6 +25,7 @@
 #include "storage/lmgr.h"
 #include "utils/guc.h"
 
+#include "compat/pg_compat.h"
 #include "snapshot/snapshot_private.h"
 #include "transform/transform_index.h"
 #include "util/util_lock.h"
@@ -110,6 +111,21 @@ match_key(const CdcTableDef *before, const CdcTableDef *after, int *origin)
 	}
 }
 
+/* What was copied of a table without a key is of no use, and nothing can be copied beside it. */
+static void
+empty_target(Oid relid)
+{
+	Relation	rel;
+
+	set_lock_timeout(FIT_LOCK_TIMEOUT);
+	LockRelationOid(relid, AccessExclusiveLock);
+	set_lock_timeout("0");
+	rel = relation_open(relid, NoLock);
+	if (rel->rd_rel->relkind == RELKIND_RELATION)
+		cdc_truncate_relation(rel);
+	relation_close(rel, NoLock);
+}
+
 void
 snapshot_fit_target(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid)
 {
@@ -121,6 +137,8 @@ snapshot_fit_target(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid)
 	c->fit = NULL;
 	if (c->before == (Datum) 0 || p->rules.mode == CATALOG_MODE_EXCEPTION)
 		return;
+	if (c->was_copying && schema_def_is_keyless(c->before))
+		empty_target(relid);
 	evolve->before = schema_def_from_jsonb(c->before);
 	evolve->after = c->def;
 	evolve->origin = origin;

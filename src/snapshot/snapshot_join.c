@@ -334,6 +334,7 @@ take_known(SnapshotCandidate *c)
 	c->table.generation = now->generation;
 	c->table.target = now->target;
 	c->before = now->definition;
+	c->was_copying = begins_anew(now);
 	if (OidIsValid(now->swap_into))
 	{
 		catalog_shadow_drop(now->target);

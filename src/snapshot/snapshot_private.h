@@ -27,6 +27,7 @@ typedef struct SnapshotCandidate
 	bool		is_known;		/* it has its rows in the catalog, and is to be copied anew */
 	bool		is_first;		/* it joins only now */
 	bool		lost_shadow;	/* the copy that was under way is given up */
+	bool		was_copying;	/* the target held a copy that was not complete */
 	UtilErrorInfo *error;		/* why it is stopped; NULL: it is not */
 	bool		put_off;		/* it is locked at the source, says error: to be tried again */
 	bool		has_no_place;	/* no target can have the names that the routes give */
