@@ -114,6 +114,8 @@ CREATE TABLE cdc_bridge.table_state
 	mark_file text,
 	mark_offset bigint,
 	mark_gtids text,
+	-- Of a target that several source tables share: columns of its key, and their values in this table's rows. NULL: it has the target for itself.
+	own_rows jsonb,
 	CONSTRAINT table_state_pkey PRIMARY KEY (pipeline_id, table_id)
 );
 COMMENT ON TABLE cdc_bridge.table_state IS 'state of each table of a pipeline, its declared definition, its marks and why it stopped';

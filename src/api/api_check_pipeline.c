@@ -219,6 +219,7 @@ typedef struct CheckPlace
 {
 	char	   *source;			/* "schema.table" */
 	char	   *target;
+	bool		is_merged;		/* and others may go there too */
 } CheckPlace;
 
 static int
@@ -247,6 +248,7 @@ read_places(const CheckPipeline *c, List **lines)
 
 		place->source = psprintf("%s.%s", table->source_schema, table->source_table);
 		place->target = psprintf("%s.%s", table->target_schema, table->target_table);
+		place->is_merged = table->own_rows != (Datum) 0;
 		places = lappend(places, place);
 	}
 	foreach(lc, mysql_server_list_tables(session, c->pipeline->tables))
@@ -263,6 +265,7 @@ read_places(const CheckPipeline *c, List **lines)
 			continue;
 		place->source = psprintf("%s.%s", schema, name);
 		place->target = psprintf("%s.%s", target_schema, target_table);
+		place->is_merged = transform_route_merges(routes, schema, name);
 		if (has_place)
 			places = lappend(places, place);
 		else
@@ -292,7 +295,8 @@ check_routes(void *arg)
 	{
 		const CheckPlace *place = lfirst(lc);
 
-		if (before != NULL && strcmp(before->target, place->target) == 0)
+		if (before != NULL && strcmp(before->target, place->target) == 0 &&
+			!(before->is_merged && place->is_merged))
 			lines = lappend(lines, make_line("routes", "error",
 											 psprintf("Source tables \"%s\" and \"%s\" both go to \"%s\"; the one that comes later stops.",
 													  before->source, place->source, place->target),

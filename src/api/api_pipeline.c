@@ -173,7 +173,7 @@ api_check_sides(const CatalogPipeline *def)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("pipelines with several sources are not built yet"),
-				 errhint("Make one pipeline per source server.")));
+				 errhint("Make one pipeline per source server: cdc_start_pipeline(..., source => 's1', ...), cdc_start_pipeline(..., source => 's2', ...). Tables of both go to one target with routes that have \"merge\".")));
 	if (def->sink != NULL && def->target_schema != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

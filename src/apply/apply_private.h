@@ -41,6 +41,7 @@ typedef struct ApplyTable
 	char	   *shown_name;
 	CatalogTableState state;
 	Oid			target;
+	bool		is_merged;		/* the target has rows of other source tables too */
 	CdcTableDef *def;			/* declared; NULL when the table stopped before it had one */
 	MemoryContext def_cxt;		/* it lives there */
 	bool		def_learned;	/* an event told what a statement had left open: to be written with the next commit */
@@ -288,6 +289,12 @@ typedef struct ApplySchemaChange
 /* ALTER TABLE, CREATE INDEX, DROP INDEX: *followed are the tables (List of ApplyTable) that need no stop for it. */
 extern ApplyResult apply_schema_statement(Apply *apply, const CdcEvent *event, const struct DdlStatement *statement,
 										  const CdcPosition *at, List **followed);
+
+/* ---- apply_schema_merge.c ---- */
+
+/* What a change comes to for a table that shares its target; and make room for it there. */
+extern SchemaPlan *apply_schema_merge_plan(ApplySchemaChange *change, Relation rel);
+extern void apply_schema_merge_fit(Apply *apply, const ApplySchemaChange *change, SchemaPlan *plan);
 
 /* ---- apply_schema_event.c ---- */
 

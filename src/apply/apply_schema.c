@@ -102,11 +102,12 @@ make_plan(Apply *apply, ApplySchemaChange *change, LOCKMODE mode)
 		.defaults_known = change->defaults_known,
 		.has_rows = target_has_rows(rel),
 		.is_projected = !transform_lets_follow(change->table->def, change->after, change->origin, &apply->types),
+		.is_merged = change->table->is_merged,
 		.rules = &apply->rules,
 		.types = &apply->types,
 		.rel = rel,
 	};
-	plan = schema_evolve_plan(&change->evolve);
+	plan = change->table->is_merged ? apply_schema_merge_plan(change, rel) : schema_evolve_plan(&change->evolve);
 	transform_index_steps(apply->pipeline_id, change->table->table_id, &change->evolve, rel,
 						  (change->kinds & CATALOG_CHANGE_BIT(CATALOG_CHANGE_INDEX)) != 0, plan);
 	change->kinds |= plan->kinds;
@@ -248,6 +249,8 @@ attempt(Apply *apply, ApplySchemaChange *change)
 	}
 	else
 		schema_evolve_run(plan);	/* only what it comes to */
+	if (table->is_merged)
+		apply_schema_merge_fit(apply, change, plan);
 	set_lock_timeout("0");
 
 	/* does it fit now, rights and key included? */

@@ -164,6 +164,7 @@ take_table(Apply *apply, const CatalogTable *from)
 	table->generation = from->generation;
 	table->state = from->state;
 	table->target = from->target;
+	table->is_merged = from->own_rows != (Datum) 0;
 	table->join_position = from->join_position;
 	table->join_is_past = cdc_position_is_known(durable) && !apply_table_joined_after(table, durable);
 	table->begins_anew = from->state == CATALOG_TABLE_SNAPSHOT && from->resync_wanted && !from->chunks_allowed;

@@ -37,6 +37,7 @@
 #include "catalog/catalog_shadow.h"
 #include "compat/pg_compat.h"
 #include "heap/heap_empty.h"
+#include "heap/heap_shard.h"
 #include "util/util_role.h"
 #include "util/util_spi.h"
 
@@ -102,7 +103,10 @@ truncate_target(Apply *apply, ApplyAct *act)
 
 	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(now->target)) || act->table->def == NULL)
 		return;
-	act->commands = lappend(act->commands, heap_empty(now->target, act->table->def, &apply->types));
+	if (now->own_rows != (Datum) 0)
+		act->commands = lappend(act->commands, heap_shard_empty(now->target, now->own_rows));
+	else
+		act->commands = lappend(act->commands, heap_empty(now->target, act->table->def, &apply->types));
 }
 
 static void
@@ -112,13 +116,18 @@ drop_target(ApplyAct *act)
 
 	if (!OidIsValid(relid))
 		return;
-	run_as_owner(act, relid, psprintf("DROP TABLE %s", qualified(relid)));
+	if (act->now->own_rows != (Datum) 0)
+		act->commands = lappend(act->commands, heap_shard_empty(relid, act->now->own_rows));
+	else
+		run_as_owner(act, relid, psprintf("DROP TABLE %s", qualified(relid)));
 }
 
 static bool
 wants_name(const ApplyAct *act)
 {
-	return (act->what == APPLY_ACT_RENAME || (act->what == APPLY_ACT_LEAVE && act->target_moves)) && act->target_table != NULL && OidIsValid(visible_target(act->now));
+	/* a target that others share stays where it is */
+	return (act->what == APPLY_ACT_RENAME || (act->what == APPLY_ACT_LEAVE && act->target_moves)) && act->target_table != NULL &&
+		act->now->own_rows == (Datum) 0 && OidIsValid(visible_target(act->now));
 }
 
 /* Two source tables would go to one target: say which, as for a table that joins (snapshot_refuse_early). */
@@ -251,7 +260,7 @@ write_names(Apply *apply, const ApplyAct *act)
 
 	table.source_schema = server_text(act->new_schema);
 	table.source_table = server_text(act->new_table);
-	if (act->target_table != NULL)
+	if (act->target_table != NULL && table.own_rows == (Datum) 0)
 	{
 		table.target_schema = act->target_schema;
 		table.target_table = act->target_table;

@@ -314,6 +314,13 @@ drop_table(Reading *reading, ApplyTable *table)
 	PushActiveSnapshot(GetTransactionSnapshot());
 	now = catalog_table_by_id(reading->apply->pipeline_id, table->table_id);
 	PopActiveSnapshot();
+	if (now != NULL && now->own_rows != (Datum) 0)
+	{
+		/* the others' rows stay in any case; its own go only when that was asked for */
+		if (reading->apply->rules.is_default)
+			ignore(act, APPLY_ACT_LEAVE);
+		return;
+	}
 	if (now == NULL || now->made)
 		return;
 	act->what = APPLY_ACT_LEAVE;
@@ -459,7 +466,8 @@ rename_ours(Reading *reading, List *moved, const Moved *m)
 	act->new_schema = m->schema;
 	act->new_table = m->name;
 	/* what is copied is read by its name; a copy also follows a shape that changes in the same statement */
-	act->copy = apply_table_is_copying(m->table) || (reading->statement->kind == DDL_ALTER_TABLE && reading->statement->changes_shape);
+	/* the name may be what tells the rows of a merged table */
+	act->copy = apply_table_is_copying(m->table) || m->table->is_merged || (reading->statement->kind == DDL_ALTER_TABLE && reading->statement->changes_shape);
 	if (act->mode == CATALOG_MODE_IGNORE)
 		ignore(act, APPLY_ACT_RENAME);
 	else

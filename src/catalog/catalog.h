@@ -208,6 +208,7 @@ typedef struct CatalogTable
 	bool		chunks_allowed; /* what lies before the join position is visible to every SELECT; never without a key */
 	CdcPosition mark;			/* what every chunk has seen, see catalog_pipeline_set_snapshot_mark; only once chunks are allowed */
 	char	   *mark_gtids;
+	Datum		own_rows;		/* which rows of a target that it shares are its own, see heap/heap_shard.h; 0: the target is its own */
 } CatalogTable;
 
 extern List *catalog_table_list(int32 pipeline_id);	/* by table_id */

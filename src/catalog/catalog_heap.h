@@ -134,7 +134,8 @@ enum
 	Anum_table_state_mark_file,
 	Anum_table_state_mark_offset,
 	Anum_table_state_mark_gtids,
-	Natts_table_state = Anum_table_state_mark_gtids
+	Anum_table_state_own_rows,
+	Natts_table_state = Anum_table_state_own_rows
 };
 
 enum

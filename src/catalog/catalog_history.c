@@ -116,6 +116,7 @@ catalog_change_rules_read(const CatalogPipeline *pipeline, CatalogChangeRules *r
 	List	   *included = catalog_pipeline_option_words(pipeline, "schema_changes_include");
 
 	memset(rules, 0, sizeof(*rules));
+	rules->is_default = catalog_pipeline_option(pipeline, "schema_changes") == NULL;
 	for (int i = 0; i < (int) lengthof(mode_names); i++)
 	{
 		if (strcmp(mode, mode_names[i]) == 0)

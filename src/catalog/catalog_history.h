@@ -50,6 +50,7 @@ typedef enum CatalogChangeMode
 typedef struct CatalogChangeRules
 {
 	CatalogChangeMode mode;
+	bool		is_default;		/* nothing was said: of merged tables, what they drop stays */
 	uint32		ignored;		/* kinds that are left out by schema_changes_include and _exclude */
 	int			max_rows;		/* of the history */
 } CatalogChangeRules;

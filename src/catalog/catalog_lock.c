@@ -9,7 +9,7 @@
  *	  standard one an aborted transaction would give up a session's locks too,
  *	  and a worker rolls transactions back in its normal course.
  *
- *	  Order: pipeline, then plan, then table, then state; so nobody waits in a circle.
+ *	  Order: pipeline, then plan, then merge, then table, then state; so nobody waits in a circle.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -30,7 +30,8 @@ typedef enum LockClass
 	LOCK_CLASS_STATE = 0xCDC2,
 	LOCK_CLASS_INDEXES = 0xCDC3,
 	LOCK_CLASS_PLAN = 0xCDC4,
-	LOCK_CLASS_SNAPSHOT_WORKER = 0xCDC5
+	LOCK_CLASS_SNAPSHOT_WORKER = 0xCDC5,
+	LOCK_CLASS_MERGE = 0xCDC6
 } LockClass;
 
 /* number: of a table or a worker. */
@@ -53,6 +54,12 @@ void
 catalog_lock_pipeline(int32 pipeline_id, LOCKMODE mode, bool session)
 {
 	acquire(pipeline_id, 0, LOCK_CLASS_PIPELINE, mode, session);
+}
+
+void
+catalog_lock_merge(void)
+{
+	acquire(0, 0, LOCK_CLASS_MERGE, ExclusiveLock, false);
 }
 
 void

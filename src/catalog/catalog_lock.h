@@ -24,6 +24,12 @@
 extern void catalog_lock_table(int32 pipeline_id, int32 table_id, LOCKMODE mode);
 
 /*
+ * Tables that come to a target that several share, of whichever pipelines: one at a time finds its place. To the end of the
+ * transaction, and before the first look at who is there.
+ */
+extern void catalog_lock_merge(void);
+
+/*
  * A whole pipeline: workers hold ShareLock for the session while they run; drop
  * and a new definition take AccessExclusiveLock in their transaction.
  */

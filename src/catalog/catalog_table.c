@@ -94,6 +94,7 @@ read_state(CatalogTable *table, HeapTuple tuple, TupleDesc desc)
 	table->chunks_allowed = catalog_get_bool(tuple, desc, Anum_table_state_chunks_allowed);
 	catalog_get_position(tuple, desc, Anum_table_state_mark_file, &table->mark);
 	table->mark_gtids = catalog_get_text(tuple, desc, Anum_table_state_mark_gtids);
+	table->own_rows = catalog_get_varlena(tuple, desc, Anum_table_state_own_rows);
 }
 
 /*
@@ -330,6 +331,8 @@ catalog_table_insert_state(const CatalogTable *table, const UtilErrorInfo *error
 	values[Anum_table_state_chunks_allowed - 1] = BoolGetDatum(table->chunks_allowed);
 	for (int i = Anum_table_state_mark_file; i <= Anum_table_state_mark_gtids; i++)
 		nulls[i - 1] = true;
+	values[Anum_table_state_own_rows - 1] = table->own_rows;
+	nulls[Anum_table_state_own_rows - 1] = table->own_rows == (Datum) 0;
 
 	rel = table_open(catalog_relation_oid(CATALOG_REL_TABLE_STATE), RowExclusiveLock);
 	catalog_tuple_insert(rel, values, nulls);
@@ -625,6 +628,8 @@ catalog_table_begin_anew(const CatalogTable *table, const UtilErrorInfo *error)
 	state_update_set(&update, Anum_table_state_chunks_allowed, BoolGetDatum(false));
 	for (int i = Anum_table_state_mark_file; i <= Anum_table_state_mark_gtids; i++)
 		update.nulls[i - 1] = update.replaces[i - 1] = true;
+	state_update_set(&update, Anum_table_state_own_rows, table->own_rows);
+	update.nulls[Anum_table_state_own_rows - 1] = table->own_rows == (Datum) 0;
 	state_update_end(&update, found);
 	delete_snapshot_rows(table->pipeline_id, table->table_id);
 	(void) catalog_dead_letter_supersede_table(table->pipeline_id, table->table_id, "the table was copied anew");

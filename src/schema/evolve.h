@@ -39,6 +39,7 @@ typedef struct SchemaEvolve
 	bool		defaults_known; /* "after" has the defaults that came with the columns */
 	bool		has_rows;		/* the target may hold rows */
 	bool		is_projected;	/* a transform makes something else of what changes: the target is not altered */
+	bool		is_merged;		/* other source tables have the target too */
 	const CatalogChangeRules *rules;
 	const SchemaTypeOptions *types;
 	Relation	rel;			/* the target, locked by the caller */

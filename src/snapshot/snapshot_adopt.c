@@ -31,9 +31,11 @@
 #include "utils/snapmgr.h"
 
 #include "heap/heap_row.h"
+#include "heap/heap_shard.h"
 #include "mysql/mysql_server.h"
 #include "schema/table.h"
 #include "snapshot/snapshot.h"
+#include "transform/transform_route.h"
 #include "transform/transform_rule.h"
 #include "util/util_subtransaction.h"
 #include "util/util_wait.h"
@@ -43,6 +45,7 @@ typedef struct Adopt
 	const CatalogPipeline *pipeline;
 	const MysqlServerInfo *info;
 	SchemaTypeOptions options;
+	TransformRoutes *routes;
 	CatalogPosition position;
 	CdcGtidKind kind;			/* of the source's GTIDs */
 	List	   *tables;			/* of CatalogTable */
@@ -110,9 +113,9 @@ ask_source(Adopt *adopt, const MysqlEndpoint *endpoint)
 	mysql_session_close(session);
 }
 
-/* Does a table of another pipeline go there too? */
+/* Does a table of another pipeline go there too, and does not share it? */
 static bool
-belongs_to_another(const Adopt *adopt, Oid relid)
+belongs_to_another(const Adopt *adopt, Oid relid, bool is_merged)
 {
 	ListCell   *lc;
 
@@ -125,7 +128,7 @@ belongs_to_another(const Adopt *adopt, Oid relid)
 		{
 			const CatalogTable *table = lfirst(lc2);
 
-			if (table->target == relid && table->state != CATALOG_TABLE_STOPPED)
+			if (table->target == relid && table->state != CATALOG_TABLE_STOPPED && !(is_merged && table->own_rows != (Datum) 0))
 				return true;
 		}
 	}
@@ -141,10 +144,12 @@ take_table(const Adopt *adopt, CatalogTable *table, const CdcTableDef *def)
 	int			sqlstate;
 	char	   *detail;
 	char	   *hint;
-	bool		is_anothers = OidIsValid(relid) && belongs_to_another(adopt, relid);
+	bool		is_merged = transform_route_merges(adopt->routes, table->source_schema, table->source_table);
+	bool		is_anothers = OidIsValid(relid) && belongs_to_another(adopt, relid, is_merged);
+	HeapRow    *row;
 
-	/* known also when the table is stopped: a new copy takes this table's place, with whatever rows it has */
-	table->target = is_anothers ? InvalidOid : relid;
+	/* known also when the table is stopped: a new copy takes this table's place, with whatever rows it has; but not others' */
+	table->target = is_anothers || is_merged ? InvalidOid : relid;
 	if (def == NULL)
 		ereport(ERROR,
 				(errcode(CDC_ERRCODE_TABLE_CHANGED),
@@ -176,7 +181,13 @@ take_table(const Adopt *adopt, CatalogTable *table, const CdcTableDef *def)
 				 errhint("Leave one of them out, or make a pipeline with another target schema for it.")));
 
 	/* opening checks rights, key and columns */
-	heap_row_close(heap_row_open(relid, def, &adopt->options));
+	row = heap_row_open(relid, def, &adopt->options);
+	if (is_merged)
+	{
+		table->own_rows = heap_shard_own_rows(row);
+		table->target = relid;
+	}
+	heap_row_close(row);
 }
 
 typedef struct TryTable
@@ -266,6 +277,7 @@ snapshot_adopt(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint, C
 
 	MemoryContextSwitchTo(cxt);
 	transform_options_read(pipeline, &adopt.options);
+	adopt.routes = transform_routes_read(pipeline);
 	read_catalog(&adopt, log);
 	ask_source(&adopt, endpoint);
 	write_down(&adopt, log);

@@ -103,7 +103,12 @@ snapshot_index_plan(const CatalogPipeline *pipeline, const CatalogTable *table, 
 	catalog_index_delete(table->pipeline_id, table->table_id);
 	for (uint32 i = 0; i < def->nindexes; i++)
 	{
-		CatalogIndex *row = transform_index_row(def, &def->indexes[i], types, rel, made, none);
+		CdcIndexDef index = def->indexes[i];
+		CatalogIndex *row;
+
+		/* what is unique in one table need not be in all that share the target */
+		index.is_unique &= table->own_rows == (Datum) 0;
+		row = transform_index_row(def, &index, types, rel, made, none);
 
 		row->pipeline_id = table->pipeline_id;
 		row->table_id = table->table_id;
@@ -265,10 +270,12 @@ static void
 decide_for(SnapshotIndexer *ix, CatalogIndex *index, const CatalogTable *table, Relation rel, Action *action)
 {
 	CdcTableDef *def = schema_def_from_jsonb(table->definition);
+	CdcIndexDef from = *find_definition(def, index);
 	SchemaIndex *wanted;
 	char	   *there;
 
-	wanted = transform_index_translate(def, find_definition(def, index), &ix->types);
+	from.is_unique = index->is_unique;	/* see snapshot_index_plan */
+	wanted = transform_index_translate(def, &from, &ix->types);
 	if (wanted->reason != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

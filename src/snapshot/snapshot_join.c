@@ -302,6 +302,11 @@ anew_target(const SnapshotPrepare *p, SnapshotCandidate *c)
 		return;
 	}
 
+	if (c->is_merged)
+	{
+		snapshot_merge_anew(p, c, relid);
+		return;
+	}
 	snapshot_fit_target(p, c, relid);
 	/* opening checks rights, key and columns */
 	row = heap_row_open(relid, c->def, &p->options);
@@ -335,6 +340,8 @@ take_known(SnapshotCandidate *c)
 	c->table.target = now->target;
 	c->before = now->definition;
 	c->was_copying = begins_anew(now);
+	c->table.own_rows = now->own_rows;
+	c->is_merged = now->own_rows != (Datum) 0;
 	if (OidIsValid(now->swap_into))
 	{
 		catalog_shadow_drop(now->target);
@@ -498,6 +505,7 @@ write_down(SnapshotPrepare *p, List *known, List *left, const CatalogPosition *d
 
 	heap_transaction_begin();
 	MemoryContextSwitchTo(cxt);
+	snapshot_lock_merge(p);
 	foreach(lc, left)
 		catalog_lock_table(p->pipeline->id, ((CatalogTable *) lfirst(lc))->table_id, RowExclusiveLock);
 	foreach(lc, p->candidates)

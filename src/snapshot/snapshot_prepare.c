@@ -32,6 +32,7 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+#include "catalog/catalog_lock.h"
 #include "heap/heap_row.h"
 #include "snapshot/snapshot_private.h"
 #include "transform/transform_table.h"
@@ -149,6 +150,8 @@ snapshot_find_place(const SnapshotPrepare *p, SnapshotCandidate *c)
 
 	c->has_no_place = !transform_route_target(p->routes, table->source_schema, table->source_table,
 											  &table->target_schema, &table->target_table, &is_cut);
+	c->is_merged = transform_route_merges(p->routes, table->source_schema, table->source_table);
+	table->own_rows = (Datum) 0;
 	if (is_cut)
 		ereport(LOG,
 				(errmsg("target of source table \"%s.%s\" of pipeline \"%s\" is called \"%s.%s\"",
@@ -334,7 +337,9 @@ snapshot_make_target(const SnapshotPrepare *p, SnapshotCandidate *c)
 	bool		existed = OidIsValid(relid);
 	HeapRow    *row;
 
-	if (existed)
+	if (existed && c->is_merged)
+		snapshot_merge_fit(p, c, relid);
+	else if (existed)
 		existed = snapshot_start_existing(&p->start, table, relid, c->def, &p->options);
 	else
 		snapshot_start_missing(&p->start, table);
@@ -361,7 +366,10 @@ snapshot_make_target(const SnapshotPrepare *p, SnapshotCandidate *c)
 
 	/* opening checks rights, key and columns */
 	row = heap_row_open(relid, c->def, &p->options);
-	c->keeps_rows = snapshot_start_keeps_rows(&p->start, table, row->target);
+	if (c->is_merged)
+		table->own_rows = snapshot_merge_own(c, row);
+	c->keeps_rows = c->is_merged ? snapshot_start_keeps_own(&p->start, table, relid)
+		: snapshot_start_keeps_rows(&p->start, table, row->target);
 	if (c->keeps_rows && c->def->nkey == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -374,7 +382,7 @@ snapshot_make_target(const SnapshotPrepare *p, SnapshotCandidate *c)
 }
 
 UtilErrorInfo *
-snapshot_refuse_early(const SnapshotPrepare *p, const SnapshotCandidate *c, List *taken)
+snapshot_refuse_early(const SnapshotPrepare *p, SnapshotCandidate *c, List *taken)
 {
 	int			sqlstate;
 	char	   *detail;
@@ -397,10 +405,17 @@ snapshot_refuse_early(const SnapshotPrepare *p, const SnapshotCandidate *c, List
 
 	foreach(lc, taken)
 	{
-		const CatalogTable *other = lfirst(lc);
+		CatalogTable *other = lfirst(lc);
 
-		if (strcmp(other->target_schema, c->table.target_schema) == 0 &&
-			strcmp(other->target_table, c->table.target_table) == 0)
+		if (strcmp(other->target_schema, c->table.target_schema) != 0 ||
+			strcmp(other->target_table, c->table.target_table) != 0)
+			continue;
+		if (c->is_merged && (other->own_rows != (Datum) 0 || !OidIsValid(other->target)))
+		{
+			if (OidIsValid(other->target))
+				c->sharers = lappend(c->sharers, other);
+		}
+		else
 			return snapshot_make_error(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
 							  psprintf("target table \"%s.%s\" belongs to another source table",
 									   c->table.target_schema, c->table.target_table),
@@ -411,7 +426,7 @@ snapshot_refuse_early(const SnapshotPrepare *p, const SnapshotCandidate *c, List
 							  : psprintf("Source table \"%s.%s\" of another pipeline goes there, and \"%s.%s\" would.",
 										 other->source_schema, other->source_table,
 										 c->table.source_schema, c->table.source_table),
-							  pstrdup("Leave one of them out, or give it another target with the option \"routes\" and cdc_alter_pipeline(), then use cdc_resync_table()."));
+							  pstrdup("Leave one of them out, or give it another target with the option \"routes\" and cdc_alter_pipeline(), then use cdc_resync_table(). Tables that are to share a target need a route with \"merge\"."));
 	}
 	return NULL;
 }
@@ -439,7 +454,7 @@ snapshot_try_target(const SnapshotPrepare *p, SnapshotCandidate *c, SnapshotTarg
 
 	if (edata == NULL)
 		return true;
-	if (edata->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE && c->is_known)
+	if (edata->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE && p->is_joining)
 		return false;
 	/* a view that depends on a column that goes */
 	if (!heap_error_is_tables_own(edata->sqlerrcode) && edata->sqlerrcode != ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST)
@@ -448,6 +463,24 @@ snapshot_try_target(const SnapshotPrepare *p, SnapshotCandidate *c, SnapshotTarg
 	c->table.target = InvalidOid;
 	FreeErrorData(edata);
 	return true;
+}
+
+void
+snapshot_lock_merge(const SnapshotPrepare *p)
+{
+	ListCell   *lc;
+
+	foreach(lc, p->candidates)
+	{
+		const SnapshotCandidate *c = lfirst(lc);
+
+		if (c->is_merged || c->table.own_rows != (Datum) 0 ||
+			(!OidIsValid(c->table.target) && transform_route_merges(p->routes, c->table.source_schema, c->table.source_table)))
+		{
+			catalog_lock_merge();
+			return;
+		}
+	}
 }
 
 /* Targets that tables of other pipelines write to: List of CatalogTable. */
@@ -539,6 +572,7 @@ write_down(SnapshotPrepare *p, CatalogPositionLog *log)
 		: p->info->gtid_on ? CDC_GTID_MYSQL : CDC_GTID_NONE;
 
 	heap_transaction_begin();
+	snapshot_lock_merge(p);
 	PushActiveSnapshot(GetTransactionSnapshot());
 
 	taken = snapshot_targets_of_others(p->pipeline);

@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "catalog/catalog_history.h"
+#include "heap/heap_row.h"
 #include "mysql/mysql_server.h"
 #include "schema/evolve.h"
 #include "schema/table.h"
@@ -30,6 +31,8 @@ typedef struct SnapshotCandidate
 	bool		was_copying;	/* the target held a copy that was not complete */
 	UtilErrorInfo *error;		/* why it is stopped; NULL: it is not */
 	bool		put_off;		/* it is locked at the source, says error: to be tried again */
+	bool		is_merged;		/* others may share its target */
+	List	   *sharers;		/* of CatalogTable: who does */
 	bool		has_no_place;	/* no target can have the names that the routes give */
 	Datum		before;			/* the definition that its target was made for, 0: none */
 	SchemaEvolve *fit;			/* how the target was brought into the table's present shape; NULL: it was not there */
@@ -84,8 +87,11 @@ extern void snapshot_describe(SnapshotPrepare *p, MysqlSession *session, const c
  */
 extern bool snapshot_await_prepared(MysqlSession *session, List **left);
 
-/* Reasons that need no look at the target: definition, names, another table with the same target; NULL when there is none. */
-extern UtilErrorInfo *snapshot_refuse_early(const SnapshotPrepare *p, const SnapshotCandidate *c, List *taken);
+/*
+ * Reasons that need no look at the target: definition, names, another table with the same target; NULL when there is none.
+ * Fills c->sharers, of a table that may share its target.
+ */
+extern UtilErrorInfo *snapshot_refuse_early(const SnapshotPrepare *p, SnapshotCandidate *c, List *taken);
 
 /* Make the target of a candidate, or take the one that is there, as the pipeline's options say. Throws. */
 extern void snapshot_make_target(const SnapshotPrepare *p, SnapshotCandidate *c);
@@ -96,6 +102,9 @@ extern void snapshot_make_target(const SnapshotPrepare *p, SnapshotCandidate *c)
  */
 typedef void (*SnapshotTargetStep) (const SnapshotPrepare *p, SnapshotCandidate *c);
 extern bool snapshot_try_target(const SnapshotPrepare *p, SnapshotCandidate *c, SnapshotTargetStep step);
+
+/* Wait until no other pipeline looks for a place in a shared target, if one of the candidates may. Before targets are looked at. */
+extern void snapshot_lock_merge(const SnapshotPrepare *p);
 
 /* Targets that tables of other pipelines write to: List of CatalogTable. */
 extern List *snapshot_targets_of_others(const CatalogPipeline *pipeline);
@@ -125,6 +134,17 @@ extern void snapshot_fit_note(const SnapshotPrepare *p, const SnapshotCandidate 
  * when it does not, or the table is not being copied any more. The caller holds the table's lock.
  */
 extern bool snapshot_begin_anew(int32 pipeline_id, const CatalogTable *table);
+
+/* ---- snapshot_merge.c ---- */
+
+/* Make room in the target that is there for a table that shares it. Throws ERRCODE_LOCK_NOT_AVAILABLE when others use it just now. */
+extern void snapshot_merge_fit(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid);
+
+/* Which rows are its own. Throws when they cannot be told from those of the others. */
+extern Datum snapshot_merge_own(const SnapshotCandidate *c, HeapRow *row);
+
+/* A table that shares its target is copied anew: its own rows go first. */
+extern void snapshot_merge_anew(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid);
 
 /* ---- snapshot_swap.c ---- */
 

@@ -21,6 +21,7 @@
 #include "utils/memutils.h"
 
 #include "heap/heap_empty.h"
+#include "heap/heap_shard.h"
 #include "snapshot/snapshot.h"
 #include "snapshot/snapshot_start.h"
 #include "util/util_spi.h"
@@ -141,4 +142,24 @@ snapshot_start_keeps_rows(const SnapshotStart *start, const CatalogTable *table,
 				 errmsg("target table \"%s.%s\" exists and has rows", table->target_schema, table->target_table),
 				 errhint("Drop or empty the table, or set the option \"on_existing\" with cdc_alter_pipeline(), then use cdc_resync_table().")));
 	return snapshot_start_state(start) == CATALOG_TABLE_SNAPSHOT;
+}
+
+bool
+snapshot_start_keeps_own(const SnapshotStart *start, const CatalogTable *table, Oid relid)
+{
+	if (start->mode == SNAPSHOT_NEVER)
+		return false;
+	if (start->existing == SNAPSHOT_EXISTING_TRUNCATE || start->existing == SNAPSHOT_EXISTING_REPLACE)
+		(void) heap_shard_empty(relid, table->own_rows);
+	else if (heap_shard_has_rows(relid, table->own_rows))
+	{
+		if (start->existing != SNAPSHOT_EXISTING_APPEND)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("target table \"%s.%s\" has rows of source table \"%s.%s\" already",
+							table->target_schema, table->target_table, table->source_schema, table->source_table),
+					 errhint("Delete them, or set the option \"on_existing\" with cdc_alter_pipeline(), then use cdc_resync_table().")));
+		return snapshot_start_state(start) == CATALOG_TABLE_SNAPSHOT;
+	}
+	return false;
 }

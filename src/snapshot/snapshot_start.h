@@ -62,4 +62,7 @@ extern bool snapshot_start_existing(const SnapshotStart *start, const CatalogTab
  */
 extern bool snapshot_start_keeps_rows(const SnapshotStart *start, const CatalogTable *table, HeapTarget *target);
 
+/* The same for a table that shares its target, of its own rows, which are emptied or replaced without those of others. */
+extern bool snapshot_start_keeps_own(const SnapshotStart *start, const CatalogTable *table, Oid relid);
+
 #endif							/* CDC_SNAPSHOT_START_H */

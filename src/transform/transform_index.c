@@ -182,7 +182,8 @@ transform_index_steps(int32 pipeline_id, int32 table_id, const SchemaEvolve *evo
 		step->kind = CATALOG_CHANGE_INDEX;
 		step->column = -1;
 		step->ignored = ignored;
-		if (!ignored && row->target_index != NULL && is_ours(row, RelationGetRelationName(rel)))
+		/* others that share the target may have it still */
+		if (!ignored && !evolve->is_merged && row->target_index != NULL && is_ours(row, RelationGetRelationName(rel)))
 			step->commands = list_make1(psprintf("DROP INDEX IF EXISTS %s",
 												 quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)), row->target_index)));
 		plan->steps = lappend(plan->steps, step);
@@ -217,6 +218,7 @@ transform_index_write(int32 pipeline_id, int32 table_id, const SchemaEvolve *evo
 
 	for (uint32 i = 0; pipeline != NULL && rel != NULL && i < evolve->after->nindexes; i++)
 	{
+		CdcIndexDef index = evolve->after->indexes[i];
 		CatalogIndex *row;
 		bool		found = catalog_change_mode(evolve->rules, CATALOG_CHANGE_INDEX) == CATALOG_MODE_IGNORE;
 
@@ -224,7 +226,9 @@ transform_index_write(int32 pipeline_id, int32 table_id, const SchemaEvolve *evo
 			found |= strcmp(source_name(lfirst(lc)), evolve->after->indexes[i].name) == 0;
 		if (found)
 			continue;
-		row = transform_index_row(evolve->after, &evolve->after->indexes[i], evolve->types, rel, made,
+		/* what is unique in one table need not be in all */
+		index.is_unique &= !evolve->is_merged;
+		row = transform_index_row(evolve->after, &index, evolve->types, rel, made,
 								  transform_index_is_none(pipeline));
 		row->pipeline_id = pipeline_id;
 		row->table_id = table_id;

@@ -56,6 +56,7 @@ typedef struct Route
 	RouteCase	name_case;
 	char	   *prefix;			/* of the table's name */
 	char	   *suffix;
+	bool		merge;			/* several tables may go to one target */
 } Route;
 
 struct TransformRoutes
@@ -113,6 +114,15 @@ add_pattern(Route *route, char *pattern)
 	route->patterns = lappend(route->patterns, pattern);
 	if (positive == pattern)
 		route->ngroups = Min(route->ngroups, util_pattern_wildcards(positive));
+}
+
+static bool
+read_merge(const Route *route, const JsonbValue *value)
+{
+	if (value->type != jbvBool)
+		throw_bad(route->number, pstrdup("\"merge\" is neither true nor false."),
+				  "With \"merge\": true several source tables may go to the same target.");
+	return value->val.boolean;
 }
 
 /* "source": a pattern or an array of patterns. */
@@ -212,9 +222,11 @@ read_part(Route *route, const char *name, const JsonbValue *value)
 		route->prefix = read_text(route, name, value);
 	else if (strcmp(name, "suffix") == 0)
 		route->suffix = read_text(route, name, value);
+	else if (strcmp(name, "merge") == 0)
+		route->merge = read_merge(route, value);
 	else
 		throw_bad(route->number, psprintf("It has the member \"%s\", which does not exist.", name),
-				  "Valid members are: source, source_regex, schema, table, case, prefix, suffix.");
+				  "Valid members are: source, source_regex, schema, table, case, prefix, suffix, merge.");
 }
 
 /* What a '$' in a template stands for. */
@@ -523,28 +535,47 @@ apply_route(const TransformRoutes *routes, const Route *route, const Fit *fit, c
 	*table = buf.data;
 }
 
+/* The first that fits; NULL: none. */
+static const Route *
+find_route(const TransformRoutes *routes, Fit *fit)
+{
+	ListCell   *lc;
+
+	foreach(lc, routes->routes)
+	{
+		const Route *route = lfirst(lc);
+
+		if (route->compiled != NULL ? fits_regex(route, fit) : fits_patterns(route, fit))
+			return route;
+	}
+	return NULL;
+}
+
+bool
+transform_route_merges(const TransformRoutes *routes, const char *source_schema, const char *source_table)
+{
+	Fit			fit = {.source_schema = source_schema,.source_table = source_table};
+	const Route *route = find_route(routes, &fit);
+
+	return route != NULL && route->merge;
+}
+
 bool
 transform_route_target(const TransformRoutes *routes, const char *source_schema, const char *source_table,
 					   char **target_schema, char **target_table, bool *is_cut)
 {
 	Fit			fit = {.source_schema = source_schema,.source_table = source_table};
+	const Route *route;
 	bool		ignored;
-	ListCell   *lc;
 
 	if (is_cut == NULL)
 		is_cut = &ignored;
 	*is_cut = false;
 	*target_schema = pstrdup(routes->target_schema != NULL ? routes->target_schema : source_schema);
 	*target_table = pstrdup(source_table);
-	foreach(lc, routes->routes)
-	{
-		const Route *route = lfirst(lc);
-
-		if (route->compiled != NULL ? !fits_regex(route, &fit) : !fits_patterns(route, &fit))
-			continue;
+	route = find_route(routes, &fit);
+	if (route != NULL)
 		apply_route(routes, route, &fit, target_schema, target_table);
-		break;
-	}
 	*target_schema = cut(*target_schema, is_cut);
 	*target_table = cut(*target_table, is_cut);
 	return (*target_schema)[0] != '\0' && (*target_table)[0] != '\0' &&

@@ -32,6 +32,9 @@ extern TransformRoutes *transform_routes_parse(const char *json, const char *tar
 extern bool transform_route_target(const TransformRoutes *routes, const char *source_schema, const char *source_table,
 								   char **target_schema, char **target_table, bool *is_cut);
 
+/* May other tables go to the same target as this one, says its route? */
+extern bool transform_route_merges(const TransformRoutes *routes, const char *source_schema, const char *source_table);
+
 /* Schemas that are written in the routes without a "$", List of char *: they have to be there, or to be made. */
 extern List *transform_route_schemas(const TransformRoutes *routes);
 

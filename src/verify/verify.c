@@ -163,6 +163,8 @@ why_not(const CatalogTable *table)
 	if (table->state != CATALOG_TABLE_STREAMING)
 		return psprintf("The table's state is \"%s\"; only tables that stream are compared.",
 						catalog_table_state_name(table->state));
+	if (table->own_rows != (Datum) 0)
+		return pstrdup("Its target has rows of other source tables too; such tables are not compared.");
 	if (table->definition == (Datum) 0)
 		return pstrdup("The definition of the source table is not known.");
 	return NULL;

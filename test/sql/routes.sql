@@ -11,6 +11,7 @@ SELECT routes('["shop.*"]');
 \echo :LAST_ERROR_SQLSTATE
 SELECT routes('[{"source": "shop.*"}, {"source": "shop.*", "shema": "x"}]');
 SELECT routes('[{"schema": "x"}]');
+SELECT routes('[{"source": "shop.*", "merge": "yes"}]');
 SELECT routes('[{"source": "shop.*", "source_regex": "shop.*"}]');
 SELECT routes('[{"source": 5}]');
 SELECT routes('[{"source": ["shop.*", 5]}]');

@@ -1,0 +1,130 @@
+/*-------------------------------------------------------------------------
+ *
+ * apply_schema_merge.c
+ *	  A source table that shares its target changes its shape.
+ *
+ * NOTES
+ *	  The target has rows of other tables too, whose columns stay as they are. So
+ *	  nothing is dropped, renamed or narrowed: the target only gets what it lacks
+ *	  (transform/transform_merge.h). Where the server changed values of the table's own
+ *	  rows, the table is copied anew, which replaces these rows alone.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/rel.h"
+
+#include "apply/apply_private.h"
+#include "heap/heap_shard.h"
+#include "schema/evolve.h"
+
+static void
+add_step(SchemaPlan *plan, CatalogChangeKind kind, int column, char *copy)
+{
+	SchemaStep *step = palloc0(sizeof(SchemaStep));
+
+	step->kind = kind;
+	step->column = column;
+	step->copy = copy;
+	plan->steps = lappend(plan->steps, step);
+	plan->kinds |= CATALOG_CHANGE_BIT(kind);
+}
+
+static bool
+same_labels(const CdcColumnDef *a, const CdcColumnDef *b)
+{
+	if (a->nlabels != b->nlabels)
+		return false;
+	for (uint32 i = 0; i < a->nlabels; i++)
+	{
+		if (a->labels[i].len != b->labels[i].len || memcmp(a->labels[i].data, b->labels[i].data, a->labels[i].len) != 0)
+			return false;
+	}
+	return true;
+}
+
+static bool
+type_differs(const CdcColumnDef *a, const CdcColumnDef *b)
+{
+	return a->type != b->type || a->is_unsigned != b->is_unsigned || a->is_boolean != b->is_boolean || a->length != b->length ||
+		a->precision != b->precision || a->scale != b->scale || a->is_generated != b->is_generated || !same_labels(a, b) ||
+		(a->collation != 0 && b->collation != 0 && a->collation != b->collation);
+}
+
+static bool
+is_integer(const CdcColumnDef *column)
+{
+	return column->type == CDC_TYPE_TINYINT || column->type == CDC_TYPE_SMALLINT || column->type == CDC_TYPE_MEDIUMINT ||
+		column->type == CDC_TYPE_INT || column->type == CDC_TYPE_BIGINT;
+}
+
+/* Is every value the same afterwards? */
+static bool
+only_widens(const CdcColumnDef *before, const CdcColumnDef *after)
+{
+	if (before->is_generated || after->is_generated || before->is_unsigned != after->is_unsigned)
+		return false;
+	if (is_integer(before) && is_integer(after))
+		return after->type >= before->type && !before->is_boolean && !after->is_boolean;
+	return before->type == after->type && before->type == CDC_TYPE_VARCHAR && after->length >= before->length &&
+		before->collation == after->collation;
+}
+
+static void
+plan_column(SchemaPlan *plan, const ApplySchemaChange *change, int i)
+{
+	const CdcColumnDef *after = &change->after->columns[i];
+	const CdcColumnDef *before = change->origin[i] >= 0 ? &change->table->def->columns[change->origin[i]] : NULL;
+
+	if (before == NULL)
+	{
+		add_step(plan, CATALOG_CHANGE_ADD_COLUMN, i, after->nullable && after->default_text == NULL && !after->is_generated ? NULL
+				 : "a column came that has a value in the rows that were there");
+		return;
+	}
+	if (strcmp(before->name, after->name) != 0)
+		add_step(plan, CATALOG_CHANGE_RENAME_COLUMN, i, "the values of a column that got another name are under the old one");
+	if (type_differs(before, after))
+		add_step(plan, CATALOG_CHANGE_ALTER_TYPE, i, only_widens(before, after) ? NULL : "values of a column may have been converted");
+	if (before->nullable != after->nullable)
+		add_step(plan, CATALOG_CHANGE_ALTER_NULLABILITY, i,
+				 before->nullable && !change->is_strict ? "NULL may have become a value in a column" : NULL);
+	if ((before->default_text == NULL) != (after->default_text == NULL) ||
+		(after->default_text != NULL && strcmp(before->default_text, after->default_text) != 0))
+		add_step(plan, CATALOG_CHANGE_ALTER_DEFAULT, i, NULL);
+	if (before->key_part != after->key_part)
+		add_step(plan, CATALOG_CHANGE_ALTER_KEY, i, "the key is another one");
+}
+
+SchemaPlan *
+apply_schema_merge_plan(ApplySchemaChange *change, Relation rel)
+{
+	SchemaPlan *plan = palloc0(sizeof(SchemaPlan));
+
+	plan->evolve = &change->evolve;
+	plan->owner = rel->rd_rel->relowner;
+	plan->name = pstrdup(RelationGetRelationName(rel));
+	for (uint32 i = 0; i < change->table->def->ncolumns; i++)
+	{
+		bool		stays = false;
+
+		for (uint32 k = 0; k < change->after->ncolumns && !stays; k++)
+			stays = change->origin[k] == (int) i;
+		if (!stays)
+			add_step(plan, CATALOG_CHANGE_DROP_COLUMN, -1, NULL);
+	}
+	for (uint32 i = 0; i < change->after->ncolumns; i++)
+		plan_column(plan, change, (int) i);
+	return plan;
+}
+
+void
+apply_schema_merge_fit(Apply *apply, const ApplySchemaChange *change, SchemaPlan *plan)
+{
+	char	   *sql = heap_shard_fit(change->table->target, change->after, &apply->types, true, false);
+
+	if (sql != NULL)
+		plan->commands = lappend(plan->commands, sql);
+}

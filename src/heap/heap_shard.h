@@ -1,0 +1,41 @@
+/*-------------------------------------------------------------------------
+ *
+ * heap_shard.h
+ *	  A source table's own rows in a target that several source tables share.
+ *
+ * NOTES
+ *	  What tells them apart are columns of the target's key that say where a row
+ *	  is from and nothing of the row: metadata, or constants. Their values for one
+ *	  table are its "own rows": an object of names and texts, kept with the
+ *	  table's state. Keys of different tables never meet then.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *-------------------------------------------------------------------------
+ */
+#ifndef CDC_HEAP_SHARD_H
+#define CDC_HEAP_SHARD_H
+
+#include "postgres.h"
+
+#include "heap/heap_row.h"
+
+/* Own rows of the table that a row is open for, as jsonb. Throws when its key does not tell them. */
+extern Datum heap_shard_own_rows(HeapRow *row);
+
+/* Can rows of the one be told from those of the other? */
+extern bool heap_shard_differs(Datum a, Datum b);
+
+/* Are some in the target? */
+extern bool heap_shard_has_rows(Oid relid, Datum own_rows);
+
+/* Delete them; returns the statement. Throws when that is not allowed. In a transaction with an active snapshot. */
+extern char *heap_shard_empty(Oid relid, Datum own_rows);
+
+/*
+ * Make room in a target for the rows of one more table, see transform/transform_merge.h. Takes the AccessExclusiveLock if there
+ * is something to be done. Returns the statement; NULL when there was nothing. The type of a key column changes only with
+ * may_change_key.
+ */
+extern char *heap_shard_fit(Oid relid, const CdcTableDef *def, const SchemaTypeOptions *options, bool or_text, bool may_change_key);
+
+#endif							/* CDC_HEAP_SHARD_H */
