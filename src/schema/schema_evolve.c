@@ -610,7 +610,8 @@ stand_in(Planner *p, Form_pg_attribute att, const CdcColumnDef *column, const ch
 	SchemaStep	step = {0};
 	char	   *value = wants_not_null(p, column) ? placeholder(p, column, type) : NULL;
 
-	if (wants_not_null(p, column) && value == NULL)
+	/* also when the source's column may be NULL now: the target's may not be yet */
+	if (value == NULL && att->attnotnull)
 		add_command(&step, "%s ALTER COLUMN %s DROP NOT NULL", p->alter, name);
 	add_alter_type(p, &step, att, name, type, value ? value : psprintf("NULL::%s", type));
 	return step.commands;
