@@ -1,4 +1,4 @@
-# Filters and projections under a copy, a stream and kill -9: rows that come in and leave the filter, keys that change, rows without a key. What is
+# Filters and projections under a copy, a stream and kill -9: rows that come in and leave the filter, keys that change, images in part, rows without a key. What is
 # here in the end is what the source's own SQL says of its rows. In batches and change by change; a new copy beside the rows at the end.
 # cells: mariadb-15 mysql-18
 
@@ -20,18 +20,37 @@ my $rows = 3000;
 
 $source->sql('create database shop', sprintf("grant lock tables on shop.* to '%s'\@'%%'", $source->user),
 	'create table shop.t (id int, part int, v int not null, u varchar(40), big text, primary key (id, part))',
-	'create table shop.k (a int, b int)');
+	'create table shop.k (a int, b int)', 'create table shop.p (id int primary key, a int not null, b varchar(20), c varchar(20))');
 sub text { return join('', map { ('a' .. 'f')[ rand 6 ] } 1 .. int(rand(8))); }
 for (my $i = 0; $i < $rows; $i += 500)
 {
 	$source->sql('insert into shop.t values ' . join(', ', map { sprintf("(%d, %d, %d, '%s', repeat('x', %d))", $_, $_ % 3, rand(100), text(), rand(50)) } $i .. $i + 499),
+		'insert into shop.p values ' . join(', ', map { sprintf("(%d, %d, '%s', '%s')", $_, rand(100), text(), text()) } $i .. $i + 499),
 		'insert into shop.k values ' . join(', ', map { sprintf('(%d, %d)', rand(20), rand(10)) } 1 .. 200));
+}
+
+# Rows that pass through may be told in part, also while they are copied.
+sub change_parts
+{
+	my ($dbh, $number) = @_;
+	my $id = int(rand($rows / 3)) * 3 + $number - 1;
+	my $what = int(rand(6));
+	if ($what == 0) { $dbh->do("update shop.p set a = a + 1 where id = $id"); }
+	elsif ($what == 1) { $dbh->do("update shop.p set b = '" . text() . "' where id = $id"); }
+	elsif ($what == 2) { $dbh->do("update shop.p set id = id + 3 * $rows, c = null where id = $id"); }
+	elsif ($what == 3) { $dbh->do("delete from shop.p where id = $id"); }
+	elsif ($what == 4) { $dbh->do("insert ignore into shop.p (id, a) values ($id, 1)"); }
+	else { $dbh->do("update shop.p set c = '" . text() . "', a = $what where id = $id"); }
+	return;
 }
 
 # Of 20 hot rows each writer has its own: sessions that wait for each other bring nothing.
 sub change
 {
 	my ($dbh, $number) = @_;
+	$dbh->do('set session binlog_row_image = ' . (rand() < 0.5 ? 'minimal' : 'full'));
+	change_parts($dbh, $number) for 1 .. 2;
+	$dbh->do('set session binlog_row_image = full');
 	$dbh->begin_work;
 	for (1 .. 1 + int(rand(4)))
 	{
@@ -59,6 +78,7 @@ sub is_mirrored
 	$pipeline->wait_for_catchup;
 	my %same = (
 		t => [ here('id, part, twice, u', 'shop.t'), there(q{select id, part, v * 2, reverse(u) from shop.t where v % 3 <> 0 order by 1, 2}) ],
+		p => [ here('ident, a, sum, bee, c', 'shop.p'), there('select id, a, a + id, b, c from shop.p order by 1') ],
 		k => [ here('a, s', 'shop.k'), there('select a, a + b from shop.k where b < 7 order by 1, 2') ]);
 	for my $table (sort keys %same)
 	{
@@ -76,11 +96,12 @@ sub is_mirrored
 
 my @transforms = (
 	'{"tables": "shop.t", "projection": "part, v * 2 AS twice, cdc_table AS origin, reverse(u) AS u, id", "filter": "v % 3 <> 0", "key": ["id", "part", "origin"]}',
+	'{"tables": "shop.p", "projection": "c, b AS bee, a + id AS sum, id AS ident, a"}',
 	'{"tables": "shop.k", "projection": "a, a + b AS s", "filter": "b < 7"}');
 for my $collapse ('auto', 'off')
 {
 	my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, schema => 'shop',
-		options => sprintf('{"snapshot_chunk_rows": 40, "batch_max_ms": %d, "max_rows_per_second": 1500, "collapse": "%s", "transforms": [%s]}', int(rand(100)), $collapse, join(', ', @transforms)));
+		options => sprintf('{"snapshot_chunk_rows": 40, "batch_max_ms": %d, "max_rows_per_second": 2500, "collapse": "%s", "transforms": [%s]}', int(rand(100)), $collapse, join(', ', @transforms)));
 	$pipeline->setup if $collapse eq 'auto';
 	$source->start_writers(3, \&change);
 	$pipeline->start;
