@@ -380,7 +380,11 @@ complete_from_stored(Apply *apply, ApplyTable *table, const CdcChange *change, i
 	}
 	if (copying && table->keeps_rows && !apply_reread_is_done(apply, table))
 		return false;
-	if (copying && has_diff && !apply_reread_is_exact(apply, table))
+	/*
+	 * A chunk may have brought a later row of the key that the change leaves: what is taken from it would stand under the
+	 * new key, and nothing that the stream brings later would set it right.
+	 */
+	if (copying && (has_diff || !heap_row_same_key(table->row)) && !apply_reread_is_exact(apply, table))
 		return false;
 	if (table->batch != NULL)
 		account_for(apply, target->stored);

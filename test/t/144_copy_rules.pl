@@ -92,6 +92,13 @@ is($postgres->psql('select count(*) from shop.main where id in (155, 165)'), '2'
 $source->sql('delete from shop.main where id = 155', 'update shop.main set id = 166 where id = 165');
 end('a batch that makes and removes a key looks for it');
 
+# ---- 2b. a change of the key that tells nothing else, and the page has a later row of the key that it leaves
+begin("binary log dump|$end_of_main");
+$source->sql('set session binlog_row_image = minimal', 'update shop.main set id = 1000 where id = 100', 'set session binlog_row_image = full', 'insert into shop.main values (100, 0, 5, 5)');
+$proxy->hold('binary log dump');
+ok($postgres->poll('select v from shop.main where id = 100', '5'), 'the page is written, with the later row');
+end('a row that gets another key takes nothing from a later one of its key');
+
 # ---- 3. a page of a copy that was begun anew meanwhile is thrown away
 begin($rows_of_main);
 $source->sql('update shop.main set v = 77 where id <= 150', 'delete from shop.main where id > 250');
