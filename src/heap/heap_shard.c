@@ -56,9 +56,8 @@ throw_untold(const CdcTableDef *def)
 					   server_text(def->schema), key.data)));
 }
 
-/* Does a column say where a row is from, and nothing of the row? */
-static bool
-is_of_table(const Transform *transform, int column)
+bool
+heap_shard_tells(const Transform *transform, int column)
 {
 	int			attnum = -1;
 
@@ -105,7 +104,7 @@ heap_shard_own_rows(HeapRow *row)
 	util_role_switch_begin(row->transform->run_as, &sw);
 	for (int i = 0; i < row->transform->table->nkey; i++)
 	{
-		if (is_of_table(row->transform->table->transform, row->transform->table->key[i]))
+		if (heap_shard_tells(row->transform->table->transform, row->transform->table->key[i]))
 			append_member(&json, row, row->transform->table->key[i]);
 	}
 	util_role_switch_end(&sw);

@@ -22,6 +22,9 @@
 /* Own rows of the table that a row is open for, as jsonb. Throws when its key does not tell them. */
 extern Datum heap_shard_own_rows(HeapRow *row);
 
+/* Does a column of a projection say where a row is from, and nothing of the row? */
+extern bool heap_shard_tells(const Transform *transform, int column);
+
 /* Can rows of the one be told from those of the other? */
 extern bool heap_shard_differs(Datum a, Datum b);
 

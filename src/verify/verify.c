@@ -163,8 +163,6 @@ why_not(const CatalogTable *table)
 	if (table->state != CATALOG_TABLE_STREAMING)
 		return psprintf("The table's state is \"%s\"; only tables that stream are compared.",
 						catalog_table_state_name(table->state));
-	if (table->own_rows != (Datum) 0)
-		return pstrdup("Its target has rows of other source tables too; such tables are not compared.");
 	if (table->definition == (Datum) 0)
 		return pstrdup("The definition of the source table is not known.");
 	return NULL;
@@ -194,6 +192,7 @@ begin_table(Verify *verify, const CatalogVerifyTable *row, const CatalogTable *t
 
 	work->generation = table->generation;
 	work->target = table->target;
+	work->is_merged = table->own_rows != (Datum) 0;
 	work->def = schema_def_from_jsonb(table->definition);
 	work->definition = datumCopy(table->definition, false, -1);
 	work->nkey = (int) work->def->nkey;
@@ -525,7 +524,8 @@ scan_range(Verify *verify, VerifyTarget *target, VerifyLeaf *leaf)
 		util_check_interrupts();
 		MemoryContextReset(row_cxt);
 		verify_target_show(target, leaf);
-		scan_row(verify, target);
+		if (verify_target_is_own(target))
+			scan_row(verify, target);
 	}
 	MemoryContextSwitchTo(old);
 	ExecClearTuple(leaf->slot);
@@ -576,6 +576,29 @@ step_scan(Verify *verify)
 		next_candidates(verify->work);
 }
 
+/* Count the rows of a target that are the table's own. */
+static void
+count_own(Verify *verify)
+{
+	VerifyTarget *target = verify_target_open(verify);
+
+	for (int i = 0; i < target->nleaves; i++)
+	{
+		VerifyLeaf *leaf = &target->leaves[i];
+		TableScanDesc scan = table_beginscan(leaf->rel, GetActiveSnapshot(), 0, NULL);
+
+		while (table_scan_getnextslot(scan, ForwardScanDirection, leaf->slot))
+		{
+			util_check_interrupts();
+			verify_target_show(target, leaf);
+			verify->work->count_target += verify_target_is_own(target) ? 1 : 0;
+		}
+		ExecClearTuple(leaf->slot);
+		table_endscan(scan);
+	}
+	verify_target_close(target);
+}
+
 /* Count the target's rows, by one snapshot. */
 static void
 count_target(Verify *verify)
@@ -597,7 +620,9 @@ count_target(Verify *verify)
 				 errmsg("rows of table \"%s\" cannot be compared by their number", RelationGetRelationName(rel)),
 				 errdetail("Option \"transforms\" has a filter for its source table, which would have to be counted under it."),
 				 errhint("Use mode \"full\".")));
-	if (verify_sql_is_needed(rel))
+	if (work->is_merged)
+		count_own(verify);
+	else if (verify_sql_is_needed(rel))
 		work->count_target = verify_sql_count(rel);
 	else
 		leaves = verify_target_open_leaves(rel);

@@ -136,6 +136,7 @@ typedef struct VerifyMultiset VerifyMultiset;
 typedef struct VerifyWork
 {
 	MemoryContext cxt;
+	bool		is_merged;		/* the target has rows of other source tables too */
 	CatalogVerifyTable result;
 	bool		is_sample;
 	int64		listed;			/* rows in verify_difference */
@@ -314,6 +315,11 @@ typedef struct VerifyTarget
 	bool	   *nulls;
 	const bool *taken;			/* source columns that it has; NULL: all */
 	SchemaSum  *sum;
+
+	/* of a target that others share: which attributes tell the table's own rows, and with which values */
+	int			nown;			/* 0: all are */
+	AttrNumber *own_attnums;
+	Datum	   *own_values;
 } VerifyTarget;
 
 /* Open the target of the work for reading, to the end of the transaction. Throws when it cannot be read. */
@@ -326,6 +332,9 @@ extern List *verify_target_open_leaves(Relation rel);
 
 /* A row was fetched into a leaf's slot: make it the target's row. */
 extern void verify_target_show(VerifyTarget *target, VerifyLeaf *leaf);
+
+/* Is the row that is shown one of the table's own? */
+extern bool verify_target_is_own(const VerifyTarget *target);
 
 /*
  * Turn a row of the source into values, in the current context; only the wanted columns are compared then (NULL: all).

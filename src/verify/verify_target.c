@@ -46,7 +46,9 @@
 #include "binlog/charset.h"
 #include "compat/pg_compat.h"
 #include "heap/heap_row.h"
+#include "heap/heap_shard.h"
 #include "mysql/mysql_text.h"
+#include "util/util_role.h"
 #include "verify/verify_private.h"
 
 static void
@@ -281,6 +283,61 @@ open_transformed(Verify *verify, VerifyTarget *target, const TransformRule *rule
 	}
 }
 
+/* Which rows of a target that others share are the table's own: by key columns that are the same for all of them. */
+static void
+find_own(VerifyTarget *target)
+{
+	TransformRun *run = target->transform;
+	const TransformTable *table = run->table;
+	UtilRoleSwitch sw;
+	MemoryContext old = MemoryContextSwitchTo(target->estate->es_query_cxt);
+
+	target->own_attnums = palloc(sizeof(AttrNumber) * Max(table->nkey, 1));
+	target->own_values = palloc(sizeof(Datum) * Max(table->nkey, 1));
+	transform_run_begin(run, 0, target->fresh);
+	util_role_switch_begin(run->run_as, &sw);
+	for (int i = 0; i < table->nkey; i++)
+	{
+		AttrNumber	attnum = table->attnums[table->key[i]];
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(target->rel), attnum - 1);
+		bool		isnull;
+		Datum		value;
+
+		if (!heap_shard_tells(table->transform, table->key[i]))
+			continue;
+		value = transform_value(run->state, 0, table->key[i], &isnull);
+		if (isnull)
+			ereport(ERROR,
+					(errcode(ERRCODE_NOT_NULL_VIOLATION),
+					 errmsg("null value in the key of table \"%s\"", RelationGetRelationName(target->rel))));
+		target->own_attnums[target->nown] = attnum;
+		target->own_values[target->nown++] = datumCopy(value, att->attbyval, att->attlen);
+	}
+	util_role_switch_end(&sw);
+	MemoryContextSwitchTo(old);
+	/* the transform was taken away meanwhile: nothing tells them, so nothing can be said of them */
+	if (target->nown == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("table \"%s\" cannot be compared", RelationGetRelationName(target->rel)),
+				 errdetail("Other source tables go there too, and its key does not say any more which rows are whose.")));
+}
+
+bool
+verify_target_is_own(const VerifyTarget *target)
+{
+	for (int i = 0; i < target->nown; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(target->rel), target->own_attnums[i] - 1);
+		bool		isnull;
+		Datum		value = slot_getattr(target->slot, target->own_attnums[i], &isnull);
+
+		if (isnull || !datum_image_eq(value, target->own_values[i], att->attbyval, att->attlen))
+			return false;
+	}
+	return true;
+}
+
 VerifyTarget *
 verify_target_open(Verify *verify)
 {
@@ -292,8 +349,15 @@ verify_target_open(Verify *verify)
 	target->rel = verify_target_open_relation(verify);
 	if (rule != NULL)
 		open_transformed(verify, target, rule);
+	else if (work->is_merged)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("table \"%s\" cannot be compared", RelationGetRelationName(target->rel)),
+				 errdetail("Other source tables go there too, and option \"transforms\" does not say any more which rows are whose.")));
 	else
 		open_plain(verify, target);
+	if (work->is_merged)
+		find_own(target);
 	if (work->nkey > 0 && verify_sql_is_needed(target->rel))
 		verify_sql_open(work, target);
 	else
