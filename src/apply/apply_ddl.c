@@ -7,7 +7,8 @@
  *	  The stream stands still until the step is done, since what comes after it
  *	  may depend on it. So it waits for its locks only a moment at a time: whoever
  *	  wants to use the table meanwhile would wait behind us. Between two tries the
- *	  tables' rows say who is in the way.
+ *	  tables' rows say who is in the way. apply_schema.c, which has more to do about
+ *	  a try, waits by the same functions.
  *
  *	  What was open is committed before, so that the transaction holds the step
  *	  alone and can be undone without a rewind. It stays open afterwards: the
@@ -19,7 +20,8 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "utils/guc.h"
+#include "miscadmin.h"
+#include "pgstat.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
@@ -27,81 +29,107 @@
 #include "util/util_lock.h"
 #include "util/util_wait.h"
 
-/* How long a try waits for others to leave a table, and the pause after it, doubling up to a limit. */
-#define DDL_LOCK_TIMEOUT "200"
-#define DDL_RETRY_MS 250
-#define DDL_RETRY_MAX_MS 10000
+/* The pause after a try, doubling up to a limit. */
+#define PAUSE_MS 200
+#define PAUSE_MAX_MS 5000
 
-/* Write a notice at tables, or (NULL) take it away. */
+/* Say at a table, and in the log, who uses its target; pids NULL: that is not known any more. */
 static void
-set_notices(Apply *apply, List *tables, const UtilErrorInfo *info)
-{
-	ListCell   *lc;
-
-	foreach(lc, tables)
-		catalog_table_set_notice(apply->pipeline_id, ((ApplyTable *) lfirst(lc))->table_id, info);
-}
-
-/* Say who is in the way: at the tables, and once in the log. */
-static void
-tell_holders(Apply *apply, List *tables, bool is_first)
+tell_of_table(Apply *apply, const ApplyTable *table, const char *pids)
 {
 	UtilErrorInfo info = {.sqlstate = ERRCODE_LOCK_NOT_AVAILABLE};
-	StringInfoData names;
-	StringInfoData pids;
+
+	info.message = psprintf("target of source table \"%s.%s\" waits to be altered", table->schema, table->name);
+	info.detail = psprintf("%s%s. The stream of the whole pipeline waits for them.",
+						   pids != NULL ? "Sessions that use it: " : "Other sessions use it", pids != NULL ? pids : "");
+	info.hint = pstrdup("It is tried again by itself. Look at these in pg_stat_activity, and end transactions that are left open.");
+	catalog_table_set_notice(apply->pipeline_id, table->table_id, &info);
+	ereport(LOG,
+			(errcode(info.sqlstate),
+			 errmsg("%s", info.message),
+			 errdetail("%s", info.detail),
+			 errhint("%s", info.hint)));
+}
+
+/* Say who is in the way, unless that has been said. In a transaction of its own. */
+static void
+tell_holders(Apply *apply, ApplyDdlWait *wait)
+{
+	List	   *holders = NIL;
+	StringInfoData all;
 	ListCell   *lc;
+	ListCell   *lp;
 
 	heap_transaction_begin();
 	MemoryContextSwitchTo(apply->change_cxt);
 	PushActiveSnapshot(GetTransactionSnapshot());
-	initStringInfo(&names);
-	initStringInfo(&pids);
-	foreach(lc, tables)
+	initStringInfo(&all);
+	foreach(lc, wait->tables)
 	{
 		const ApplyTable *table = lfirst(lc);
-		char	   *holders = util_lock_holders(table->target);
+		char	   *pids = util_lock_holders(table->target);
 
-		appendStringInfo(&names, "%s\"%s.%s\"", names.len > 0 ? ", " : "", table->schema, table->name);
-		if (holders != NULL)
-			appendStringInfo(&pids, "%s%s", pids.len > 0 ? ", " : "", holders);
+		holders = lappend(holders, pids);
+		if (pids != NULL)
+			appendStringInfo(&all, "%d: %s; ", table->table_id, pids);
 	}
-	info.message = psprintf("a change of table %s waits for a lock", names.data);
-	info.detail = psprintf("Sessions that use the target: %s. The pipeline goes on when they are done with it.",
-						   pids.len > 0 ? pids.data : "gone by now");
-	info.hint = pstrdup("Look at these in pg_stat_activity, and end transactions that are left open.");
-	set_notices(apply, tables, &info);
+	if (wait->told == NULL || strcmp(wait->told, all.data) != 0)
+	{
+		forboth(lc, wait->tables, lp, holders)
+		{
+			if (lfirst(lp) != NULL || all.len == 0)
+				tell_of_table(apply, lfirst(lc), lfirst(lp));
+		}
+		wait->told = all.data;
+	}
 	PopActiveSnapshot();
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(apply->change_cxt);
-	if (is_first)
-		ereport(LOG,
-				(errcode(info.sqlstate),
-				 errmsg("%s", info.message),
-				 errdetail("%s", info.detail),
-				 errhint("%s", info.hint)));
 }
 
-/* One try. Locks that the step does not get in time are an error; so are those of the catalog afterwards not. */
+void
+apply_ddl_await(Apply *apply, ApplyDdlWait *wait)
+{
+	const ApplyTable *table = linitial(wait->tables);
+	const char *activity = pgstat_get_backend_current_activity(MyProcPid, false);
+	char	   *before = pstrdup(activity ? activity : "");
+
+	tell_holders(apply, wait);
+	pgstat_report_activity(STATE_RUNNING, psprintf("pipeline %s waits to alter the target of table %s.%s", apply->pipeline_name,
+												   table->schema, table->name));
+	(void) util_wait(PGINVALID_SOCKET, Min(PAUSE_MS << Min(wait->tries, 10), PAUSE_MAX_MS), UTIL_WAIT_TARGET);
+	wait->tries++;
+	pgstat_report_activity(STATE_RUNNING, before);
+}
+
+void
+apply_ddl_got_locks(Apply *apply, const ApplyDdlWait *wait)
+{
+	ListCell   *lc;
+
+	if (wait->tries == 0)
+		return;
+	foreach(lc, wait->tables)
+		catalog_table_set_notice(apply->pipeline_id, ((const ApplyTable *) lfirst(lc))->table_id, NULL);
+}
+
+/* One try. Locks that the step does not get in time are an error; those of the catalog afterwards are waited for. */
 static void
 run_step(Apply *apply, ApplyDdlStep step, void *arg)
 {
-	int			level;
-
 	apply_begin(apply);
-	level = NewGUCNestLevel();
-	(void) set_config_option("lock_timeout", DDL_LOCK_TIMEOUT, PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
+	util_lock_wait_briefly();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	step(apply, arg);
 	PopActiveSnapshot();
-	AtEOXact_GUC(true, level);
+	util_lock_wait_long();
 	MemoryContextSwitchTo(apply->change_cxt);
 }
 
 UtilErrorInfo *
 apply_ddl_try(Apply *apply, List *tables, ApplyDdlStep step, void *arg)
 {
-	volatile int failures = 0;
+	ApplyDdlWait wait = {.tables = tables};
 	ErrorData  *volatile edata;
 
 	Assert(!apply->in_txn);
@@ -113,16 +141,14 @@ apply_ddl_try(Apply *apply, List *tables, ApplyDdlStep step, void *arg)
 		PG_TRY();
 		{
 			run_step(apply, step, arg);
-			if (failures > 0)
-				set_notices(apply, tables, NULL);
+			apply_ddl_got_locks(apply, &wait);
 			apply->commit_due = true;
 		}
 		PG_CATCH();
 		{
 			MemoryContextSwitchTo(apply->change_cxt);
 			edata = CopyErrorData();
-			if (edata->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE && edata->sqlerrcode != ERRCODE_T_R_DEADLOCK_DETECTED &&
-				!heap_error_is_tables_own(edata->sqlerrcode) &&
+			if (!util_lock_is_missed(edata->sqlerrcode) && !heap_error_is_tables_own(edata->sqlerrcode) &&
 				ERRCODE_TO_CATEGORY(edata->sqlerrcode) != ERRCODE_DEPENDENT_PRIVILEGE_DESCRIPTORS_STILL_EXIST)
 				PG_RE_THROW();
 			FlushErrorState();
@@ -131,10 +157,8 @@ apply_ddl_try(Apply *apply, List *tables, ApplyDdlStep step, void *arg)
 		PG_END_TRY();
 		if (edata == NULL)
 			return NULL;
-		if (edata->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE && edata->sqlerrcode != ERRCODE_T_R_DEADLOCK_DETECTED)
+		if (!util_lock_is_missed(edata->sqlerrcode))
 			return util_error_info(edata);
-		tell_holders(apply, tables, failures == 0);
-		util_wait(PGINVALID_SOCKET, Min(DDL_RETRY_MS << Min(failures, 10), DDL_RETRY_MAX_MS), UTIL_WAIT_TARGET);
-		failures++;
+		apply_ddl_await(apply, &wait);
 	}
 }

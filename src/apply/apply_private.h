@@ -282,7 +282,7 @@ typedef struct ApplySchemaChange
 	bool		defaults_known;
 	uint32		kinds;			/* CATALOG_CHANGE_BIT of what the steps do not show */
 	const char *copy;			/* why the rows have to be copied anew, whatever the steps say; NULL: they have not */
-	const char *told_wait;		/* for whom it waits, as it was told last */
+	struct ApplyDdlWait *wait;	/* for locks, while it is carried out */
 	SchemaEvolve evolve;
 } ApplySchemaChange;
 
@@ -602,6 +602,10 @@ extern bool apply_table_is_unchanged(Apply *apply, const ApplyTable *table);
  */
 extern bool apply_table_statement(Apply *apply, const CdcEvent *event, const struct DdlStatement *statement, const CdcPosition *at);
 
+/* Log that a table fits the pipeline's patterns and does not join, as the options have it. */
+extern void apply_tell_new_table(const Apply *apply, const char *schema, const char *name, const struct DdlStatement *statement,
+								 const char *position);
+
 /* ---- apply_ddl.c ---- */
 
 /*
@@ -611,6 +615,21 @@ extern bool apply_table_statement(Apply *apply, const CdcEvent *event, const str
  */
 typedef void (*ApplyDdlStep) (Apply *apply, void *arg);
 extern UtilErrorInfo *apply_ddl_try(Apply *apply, List *tables, ApplyDdlStep step, void *arg);
+
+/* Tries that did not get the targets' locks. Begins with tables alone. */
+typedef struct ApplyDdlWait
+{
+	List	   *tables;			/* of ApplyTable */
+	int			tries;			/* that were in vain */
+	const char *told;			/* whom the tables' rows and the log name */
+} ApplyDdlWait;
+
+/*
+ * A try was in vain, and is undone: say who is in the way, and wait a while; longer each time. And, in the transaction of a try that
+ * came through: say nothing any more.
+ */
+extern void apply_ddl_await(Apply *apply, ApplyDdlWait *wait);
+extern void apply_ddl_got_locks(Apply *apply, const ApplyDdlWait *wait);
 
 /* ---- apply_history.c ---- */
 

@@ -33,7 +33,6 @@
 #include "pgstat.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -49,21 +48,10 @@
 #include "util/util_spi.h"
 #include "util/util_wait.h"
 
-/* How long one try waits for the target, and how long the pauses between tries are. */
-#define LOCK_TIMEOUT "300"
-#define PAUSE_MS 200
-#define PAUSE_MAX_MS 5000
-
 #define MODE_STRICT_TRANS_TABLES UINT64CONST(0x200000)
 #define MODE_STRICT_ALL_TABLES UINT64CONST(0x400000)
 
 /* ------------------------------------------------------------------- the target */
-
-static void
-set_lock_timeout(const char *value)
-{
-	(void) set_config_option("lock_timeout", value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
-}
 
 /* Does the target hold rows, as far as that can be had without running anybody's code? */
 static bool
@@ -114,19 +102,6 @@ make_plan(Apply *apply, ApplySchemaChange *change, LOCKMODE mode)
 	relation_close(rel, NoLock);
 	change->evolve.rel = NULL;
 	return plan;
-}
-
-static bool
-has_commands(const SchemaPlan *plan)
-{
-	ListCell   *lc;
-
-	foreach(lc, plan->steps)
-	{
-		if (((const SchemaStep *) lfirst(lc))->commands != NIL)
-			return true;
-	}
-	return false;
 }
 
 /* Does every step go by without anything being done, because the options leave it out? */
@@ -207,12 +182,6 @@ is_own(int sqlstate)
 	return heap_error_is_tables_own(sqlstate) || sqlstate == ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST;
 }
 
-static bool
-is_lock(int sqlstate)
-{
-	return sqlstate == ERRCODE_LOCK_NOT_AVAILABLE || sqlstate == ERRCODE_T_R_DEADLOCK_DETECTED;
-}
-
 /* What the rows of a table lack is copied, beside them. In the open transaction. */
 static void
 ask_for_copy(Apply *apply, const ApplySchemaChange *change, const char *why)
@@ -235,11 +204,11 @@ attempt(Apply *apply, ApplySchemaChange *change)
 	const char *copy;
 
 	apply_begin(apply);
-	set_lock_timeout(LOCK_TIMEOUT);
+	util_lock_wait_briefly();
 	catalog_lock_table(apply->pipeline_id, table->table_id, RowExclusiveLock);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	plan = make_plan(apply, change, AccessShareLock);
-	if (has_commands(plan))
+	if (schema_evolve_has_commands(plan))
 	{
 		LockRelationOid(table->target, AccessExclusiveLock);
 		plan = make_plan(apply, change, NoLock);
@@ -251,7 +220,7 @@ attempt(Apply *apply, ApplySchemaChange *change)
 		schema_evolve_run(plan);	/* only what it comes to */
 	if (table->is_merged)
 		apply_schema_merge_fit(apply, change, plan);
-	set_lock_timeout("0");
+	util_lock_wait_long();
 
 	/* does it fit now, rights and key included? */
 	heap_row_close(heap_row_open(table->target, change->after, &apply->types));
@@ -269,8 +238,7 @@ attempt(Apply *apply, ApplySchemaChange *change)
 	if (copy != NULL)
 		ask_for_copy(apply, change, copy);
 	catalog_table_set_definition(apply->pipeline_id, table->table_id, schema_def_to_jsonb(change->after));
-	if (change->told_wait)
-		catalog_table_set_notice(apply->pipeline_id, table->table_id, NULL);
+	apply_ddl_got_locks(apply, change->wait);
 	apply->index_wanted |= transform_index_write(apply->pipeline_id, table->table_id, &change->evolve, table->target);
 	if (change->kinds != 0 || copy != NULL)
 		write_history(apply, change, change->kinds, plan->commands,
@@ -280,41 +248,6 @@ attempt(Apply *apply, ApplySchemaChange *change)
 
 	apply_table_set_def(apply, table, change->after);
 	apply_cascades_load(apply);
-}
-
-/* Others use the target: say so in the table's row, and wait a while. */
-static void
-await_lock(Apply *apply, ApplySchemaChange *change, int pause)
-{
-	ApplyTable *table = change->table;
-	UtilErrorInfo info = {.sqlstate = ERRCODE_LOCK_NOT_AVAILABLE};
-	char	   *pids;
-
-	heap_transaction_begin();
-	MemoryContextSwitchTo(apply->change_cxt);
-	PushActiveSnapshot(GetTransactionSnapshot());
-	pids = util_lock_holders(table->target);
-	info.message = psprintf("target of source table \"%s.%s\" waits to be altered", table->schema, table->name);
-	info.detail = pids != NULL ? psprintf("Sessions that use the table: %s. The stream of the whole pipeline waits for them.", pids)
-		: pstrdup("Other sessions use the table. The stream of the whole pipeline waits for them.");
-	info.hint = pstrdup("It is tried again by itself. Look at these in pg_stat_activity, and end transactions that are left open.");
-	if (change->told_wait == NULL || strcmp(change->told_wait, info.detail) != 0)
-	{
-		ereport(LOG,
-				(errcode(info.sqlstate),
-				 errmsg("%s", info.message),
-				 errdetail("%s", info.detail)));
-		catalog_table_set_notice(apply->pipeline_id, table->table_id, &info);
-		change->told_wait = info.detail;
-	}
-	PopActiveSnapshot();
-	CommitTransactionCommand();
-	MemoryContextSwitchTo(apply->change_cxt);
-
-	pgstat_report_activity(STATE_RUNNING, psprintf("pipeline %s waits to alter the target of table %s.%s", apply->pipeline_name,
-												   table->schema, table->name));
-	(void) util_wait(PGINVALID_SOCKET, pause, UTIL_WAIT_TARGET);
-	util_check_interrupts();
 }
 
 /* It cannot be carried out: the table stops where the statement stands, and the history says why. */
@@ -352,8 +285,9 @@ apply_schema_carry_out(Apply *apply, ApplySchemaChange *change)
 	char	   *before = pstrdup(activity ? activity : "");
 	ErrorData  *volatile edata = NULL;
 	volatile bool done = false;
-	volatile int pause = PAUSE_MS;
+	ApplyDdlWait wait = {.tables = list_make1(change->table)};
 
+	change->wait = &wait;
 	if (apply->unwritten_rows > 0)
 		elog(ERROR, "changes before a change of shape are not written");
 	if (apply->open)
@@ -376,7 +310,7 @@ apply_schema_carry_out(Apply *apply, ApplySchemaChange *change)
 		{
 			MemoryContextSwitchTo(apply->change_cxt);
 			edata = CopyErrorData();
-			if (!is_lock(edata->sqlerrcode) && !is_own(edata->sqlerrcode))
+			if (!util_lock_is_missed(edata->sqlerrcode) && !is_own(edata->sqlerrcode))
 				PG_RE_THROW();
 			FlushErrorState();
 		}
@@ -384,15 +318,14 @@ apply_schema_carry_out(Apply *apply, ApplySchemaChange *change)
 		if (edata == NULL)
 			break;
 		apply_abandon(apply);
-		if (!is_lock(edata->sqlerrcode))
+		if (!util_lock_is_missed(edata->sqlerrcode))
 		{
 			ApplyResult result = stop_table(apply, change, edata);
 
 			pgstat_report_activity(STATE_RUNNING, before);
 			return result;
 		}
-		await_lock(apply, change, pause);
-		pause = Min(pause * 2, PAUSE_MAX_MS);
+		apply_ddl_await(apply, &wait);
 	}
 	pgstat_report_activity(STATE_RUNNING, before);
 	return APPLY_OK;

@@ -1,12 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * apply_statement.c
- *	  What a statement in the stream stops.
+ *	  A statement in the stream: who follows it, and what it stops.
  *
  * NOTES
- *	  Changes of a table's shape are not carried yet, and rows that a statement
- *	  changed without logging them as rows never can be: in both cases the table
- *	  stops at the start of that transaction, with everything before it applied.
+ *	  What a statement does to whole tables, and to a table's shape, is followed
+ *	  (apply_table_statement.c, apply_schema.c), unless option schema_changes is
+ *	  "exception" or the statement is not one to follow for certain. Rows that a statement
+ *	  changed without logging them as rows never can be. What is not followed
+ *	  stops its table at the start of that transaction, with everything before it
+ *	  applied.
  *
  *	  statement text -> kind and names (ddl/)
  *	    names certain      -> our tables among them stop, others do not matter;
@@ -184,9 +187,22 @@ typedef enum StopReason
 	STOP_ANY					/* it may have changed any table */
 } StopReason;
 
+/* Why a statement about tables is not followed. */
+static const char *
+why_not_followed(const Apply *apply, const DdlStatement *statement, StopReason how)
+{
+	if (!statement->certain)
+		return "The statement does not tell for certain which tables it changes; the name of this table occurs in it.";
+	if (apply->rules.mode == CATALOG_MODE_EXCEPTION)
+		return "Such changes are not followed: option \"schema_changes\" is \"exception\".";
+	if (how == STOP_CHILD)
+		return "A foreign key of this table refers to what it names.";
+	return "What it does to the table cannot be followed here.";
+}
+
 /* Why a table stops. */
 static ApplyStop *
-make_stop(ApplyTable *table, const DdlStatement *statement, const char *position, StopReason how)
+make_stop(const Apply *apply, ApplyTable *table, const DdlStatement *statement, const char *position, StopReason how)
 {
 	if (statement->kind == DDL_ROLLBACK_TO)
 		return apply_stop_make(table, CDC_ERRCODE_UNSUPPORTED_EVENT,
@@ -215,11 +231,7 @@ make_stop(ApplyTable *table, const DdlStatement *statement, const char *position
 	return apply_stop_make(table, CDC_ERRCODE_TABLE_CHANGED,
 						   psprintf("source table \"%s.%s\" was changed by %s at %s",
 									table->schema, table->name, statement->verb, position),
-						   psprintf("%s %s",
-									statement->certain
-									? "Such changes are not carried yet."
-									: "The statement does not tell for certain which tables it changes; the name of this table occurs in it.",
-									apply_what_target_holds(table)),
+						   psprintf("%s %s", why_not_followed(apply, statement, how), apply_what_target_holds(table)),
 						   NULL);
 }
 
@@ -460,7 +472,7 @@ on_changed_default(Apply *apply, const DdlStatement *statement, List *followed, 
 		MemoryContextSwitchTo(apply->change_cxt);
 		PushActiveSnapshot(GetTransactionSnapshot());
 		if (apply_table_is_copying(table) && catalog_deleted_used_defaults(apply->pipeline_id, table->table_id))
-			stops = lappend(stops, make_stop(table, statement, position, STOP_NAMED));
+			stops = lappend(stops, make_stop(apply, table, statement, position, STOP_NAMED));
 		else
 		{
 			table->def->known &= ~(uint32) CDC_KNOWS_DEFAULTS;
@@ -491,8 +503,8 @@ is_new_name(const DdlStatement *statement, uint32 i)
 }
 
 /*
- * A table is made, or gets another name, that fits the pipeline's patterns and is none of its tables. It does not join
- * by itself; but that must not pass in silence.
+ * A table is made, or gets another name, that fits the pipeline's patterns and is none of its tables. As the statement is not
+ * followed the table does not join; but that must not pass in silence.
  */
 static void
 tell_new_tables(Apply *apply, const DdlStatement *statement, const char *position)
@@ -516,36 +528,7 @@ tell_new_tables(Apply *apply, const DdlStatement *statement, const char *positio
 		}
 		if (pipeline == NULL || !util_patterns_match(pipeline->tables, schema, name, NULL))
 			continue;
-		ereport(LOG,
-				(errmsg("source table \"%s.%s\" fits the patterns of pipeline \"%s\" and is not mirrored",
-						schema, name, apply->pipeline_name),
-				 errdetail("It is new there, or has a new name, by %s at %s. Tables do not join by themselves.",
-						   statement->verb, position),
-				 errhint("Let it join with cdc_add_table(), or leave it out with cdc_remove_table().")));
-	}
-}
-
-/*
- * Have the pipeline follow what a statement does to our tables that it names.
- * Each kind of statement goes to code of its own from here; *followed are the
- * tables that need no stop for it. What has no code stops the table.
- */
-static ApplyResult
-follow(Apply *apply, const CdcEvent *event, const DdlStatement *statement, const CdcPosition *at, List **followed)
-{
-	*followed = NIL;
-	switch (statement->kind)
-	{
-		case DDL_ALTER_TABLE:	/* columns, key, defaults, comments */
-		case DDL_INDEX:
-			return apply_schema_statement(apply, event, statement, at, followed);
-		case DDL_CREATE_TABLE:
-		case DDL_DROP_TABLE:
-		case DDL_RENAME_TABLE:
-		case DDL_TRUNCATE_TABLE:
-		case DDL_DROP_SCHEMA:
-		default:
-			return APPLY_OK;
+		apply_tell_new_table(apply, schema, name, statement, position);
 	}
 }
 
@@ -560,7 +543,7 @@ apply_statement(Apply *apply, const CdcEvent *event)
 	List	   *behind = NIL;
 	List	   *named = NIL;
 	List	   *stops = NIL;
-	List	   *followed;
+	List	   *followed = NIL;
 	ListCell   *lc;
 	bool		is_any = false;
 	char		position[CDC_POSITION_TEXT_MAX];
@@ -588,7 +571,8 @@ apply_statement(Apply *apply, const CdcEvent *event)
 	tell_new_tables(apply, &statement, position);
 	if (statement.kind == DDL_HARMLESS)
 		apply_forget_code(apply);
-	if (follow(apply, event, &statement, at, &followed) == APPLY_REWIND)
+	if ((statement.kind == DDL_ALTER_TABLE || statement.kind == DDL_INDEX) &&
+		apply_schema_statement(apply, event, &statement, at, &followed) == APPLY_REWIND)
 		return APPLY_REWIND;
 	if (is_of_no_consequence(&statement))
 		return statement.changes_default ? on_changed_default(apply, &statement, followed, at, position) : APPLY_OK;
@@ -626,7 +610,7 @@ apply_statement(Apply *apply, const CdcEvent *event)
 		if (!apply_table_is_stopped(table, at) && !apply_table_joins_later(table, at) &&
 			!leaves_cascades(&statement, table) && !makes_what_we_know(apply, &statement, table) &&
 			!list_member_ptr(followed, table))
-			stops = lappend(stops, make_stop(table, &statement, position,
+			stops = lappend(stops, make_stop(apply, table, &statement, position,
 											is_any ? STOP_ANY : list_member_ptr(children, table) ? STOP_CHILD
 											: list_member_ptr(named, table) ? STOP_NAMED : STOP_BEHIND));
 	}

@@ -221,11 +221,23 @@ add_for(Reading *reading, ApplyActWhat what, ApplyTable *table, CatalogChangeKin
 	return add_act(reading, what, table, table->schema, table->name, kind);
 }
 
+void
+apply_tell_new_table(const Apply *apply, const char *schema, const char *name, const DdlStatement *statement, const char *position)
+{
+	ereport(LOG,
+			(errmsg("source table \"%s.%s\" fits the patterns of pipeline \"%s\" and is not mirrored",
+					schema, name, apply->pipeline_name),
+			 errdetail("It is new there, or has a new name, by %s at %s. With the option \"schema_changes\" as it is, tables do not join by themselves.",
+					   statement->verb, position),
+			 errhint("Let it join with cdc_add_table(), or leave it out with cdc_remove_table().")));
+}
+
 /* A table that is not ours is there under a name that may be meant for us. */
 static void
 add_new(Reading *reading, const char *schema, const char *name)
 {
 	ApplyAct   *act;
+	char		position[CDC_POSITION_TEXT_MAX];
 
 	if (!is_meant(reading, schema, name))
 		return;
@@ -233,12 +245,8 @@ add_new(Reading *reading, const char *schema, const char *name)
 	if (act->mode != CATALOG_MODE_IGNORE && act->mode != CATALOG_MODE_EXCEPTION)
 		return;
 	ignore(act, APPLY_ACT_NOTHING);
-	ereport(LOG,
-			(errmsg("source table \"%s.%s\" fits the patterns of pipeline \"%s\" and is not mirrored",
-					schema, name, reading->apply->pipeline_name),
-			 errdetail("It is new there, or has a new name, by %s. With the option \"schema_changes\" as it is, tables do not join by themselves.",
-					   reading->statement->verb),
-			 errhint("Let it join with cdc_add_table(), or leave it out with cdc_remove_table().")));
+	cdc_position_format(reading->at, position);
+	apply_tell_new_table(reading->apply, schema, name, reading->statement, position);
 }
 
 /* ------------------------------------------------------------------ statements */

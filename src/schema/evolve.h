@@ -74,8 +74,9 @@ typedef struct SchemaPlan
 /* Results in CurrentMemoryContext. */
 extern SchemaPlan *schema_evolve_plan(SchemaEvolve *evolve);
 
-/* Is nothing to be done, and nothing to be told? */
+/* Is nothing to be done, and nothing to be told? And: is there anything to be run, for which the target must be locked? */
 extern bool schema_evolve_is_empty(const SchemaPlan *plan);
+extern bool schema_evolve_has_commands(const SchemaPlan *plan);
 
 /*
  * Origins by name, for a change that no statement told; false when a column went and another came, so that it may

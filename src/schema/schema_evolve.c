@@ -1138,3 +1138,16 @@ schema_evolve_is_empty(const SchemaPlan *plan)
 {
 	return plan->steps == NIL;
 }
+
+bool
+schema_evolve_has_commands(const SchemaPlan *plan)
+{
+	ListCell   *lc;
+
+	foreach(lc, plan->steps)
+	{
+		if (((const SchemaStep *) lfirst(lc))->commands != NIL)
+			return true;
+	}
+	return false;
+}

@@ -23,21 +23,11 @@
 
 #include "access/relation.h"
 #include "storage/lmgr.h"
-#include "utils/guc.h"
 
 #include "compat/pg_compat.h"
 #include "snapshot/snapshot_private.h"
 #include "transform/transform_index.h"
 #include "util/util_lock.h"
-
-/* How long the target is waited for; the stream stands still meanwhile. */
-#define FIT_LOCK_TIMEOUT "300"
-
-static void
-set_lock_timeout(const char *value)
-{
-	(void) set_config_option("lock_timeout", value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
-}
 
 static SchemaPlan *
 make_plan(const SnapshotPrepare *p, const SnapshotCandidate *c, SchemaEvolve *evolve, Oid relid)
@@ -55,19 +45,6 @@ make_plan(const SnapshotPrepare *p, const SnapshotCandidate *c, SchemaEvolve *ev
 	relation_close(evolve->rel, AccessShareLock);
 	evolve->rel = NULL;
 	return plan;
-}
-
-static bool
-has_commands(const SchemaPlan *plan)
-{
-	ListCell   *lc;
-
-	foreach(lc, plan->steps)
-	{
-		if (((const SchemaStep *) lfirst(lc))->commands != NIL)
-			return true;
-	}
-	return false;
 }
 
 static int
@@ -117,9 +94,9 @@ empty_target(Oid relid)
 {
 	Relation	rel;
 
-	set_lock_timeout(FIT_LOCK_TIMEOUT);
+	util_lock_wait_briefly();
 	LockRelationOid(relid, AccessExclusiveLock);
-	set_lock_timeout("0");
+	util_lock_wait_long();
 	rel = relation_open(relid, NoLock);
 	if (rel->rd_rel->relkind == RELKIND_RELATION)
 		cdc_truncate_relation(rel);
@@ -146,13 +123,13 @@ snapshot_fit_target(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid)
 	(void) schema_evolve_origins(evolve->before, evolve->after, origin);
 	match_key(evolve->before, evolve->after, origin);
 	plan = make_plan(p, c, evolve, relid);
-	if (has_commands(plan))
+	if (schema_evolve_has_commands(plan))
 	{
-		set_lock_timeout(FIT_LOCK_TIMEOUT);
+		util_lock_wait_briefly();
 		LockRelationOid(relid, AccessExclusiveLock);
 		plan = make_plan(p, c, evolve, relid);
 		schema_evolve_run(plan);
-		set_lock_timeout("0");
+		util_lock_wait_long();
 	}
 	c->fit = evolve;
 	if (!schema_evolve_is_empty(plan))

@@ -17,19 +17,9 @@
  */
 #include "postgres.h"
 
-#include "utils/guc.h"
-
 #include "heap/heap_shard.h"
 #include "snapshot/snapshot_private.h"
-
-/* How long the target is waited for; the stream stands still meanwhile. */
-#define MERGE_LOCK_TIMEOUT "300"
-
-static void
-set_lock_timeout(const char *value)
-{
-	(void) set_config_option("lock_timeout", value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
-}
+#include "util/util_lock.h"
 
 /* Does the copy of another table note keys of the target? They are written in the types that it has now. */
 static bool
@@ -53,9 +43,9 @@ snapshot_merge_fit(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid)
 {
 	char	   *sql;
 
-	set_lock_timeout(MERGE_LOCK_TIMEOUT);
+	util_lock_wait_briefly();
 	sql = heap_shard_fit(relid, c->def, &p->options, c->sharers != NIL, !others_are_copied(c));
-	set_lock_timeout("0");
+	util_lock_wait_long();
 	if (sql != NULL)
 		ereport(LOG,
 				(errmsg("target \"%s.%s\" is altered for source table \"%s.%s\" of pipeline \"%s\"",

@@ -45,7 +45,6 @@
 #include "nodes/makefuncs.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -62,9 +61,6 @@
 #include "util/util_lock.h"
 #include "util/util_role.h"
 #include "util/util_spi.h"
-
-/* How long the swap waits for others to leave the table. */
-#define SWAP_LOCK_TIMEOUT "200"
 
 /* ------------------------------------------------------------ making the shadow */
 
@@ -486,8 +482,7 @@ snapshot_swap(const CatalogTable *table)
 	{
 		heap_transaction_begin();
 		MemoryContextSwitchTo(cxt);
-		(void) set_config_option("lock_timeout", SWAP_LOCK_TIMEOUT, PGC_USERSET, PGC_S_SESSION,
-								 GUC_ACTION_LOCAL, true, 0, false);
+		util_lock_wait_briefly();
 		catalog_lock_table(table->pipeline_id, table->table_id, RowExclusiveLock);
 		LockRelationOid(table->swap_into, AccessExclusiveLock);
 		PushActiveSnapshot(GetTransactionSnapshot());
@@ -503,7 +498,7 @@ snapshot_swap(const CatalogTable *table)
 		MemoryContextSwitchTo(cxt);
 		edata = CopyErrorData();
 		result = SNAPSHOT_SWAP_BLOCKED;
-		if (edata->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE && edata->sqlerrcode != ERRCODE_T_R_DEADLOCK_DETECTED)
+		if (!util_lock_is_missed(edata->sqlerrcode))
 		{
 			if (!heap_error_is_tables_own(edata->sqlerrcode))
 				PG_RE_THROW();

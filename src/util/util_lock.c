@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * util_lock.c
- *	  Who is in the way of a lock.
+ *	  Locks on targets: who is in the way of one, and how long it is waited for.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "executor/spi.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 
 #include "util/util_lock.h"
@@ -31,4 +32,28 @@ util_lock_holders(Oid relid)
 		pids = MemoryContextStrdup(cxt, pids);
 	SPI_finish();
 	return pids;
+}
+
+static void
+set_lock_timeout(const char *value)
+{
+	(void) set_config_option("lock_timeout", value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
+}
+
+void
+util_lock_wait_briefly(void)
+{
+	set_lock_timeout(CppAsString2(UTIL_LOCK_TRY_MS));
+}
+
+void
+util_lock_wait_long(void)
+{
+	set_lock_timeout("0");
+}
+
+bool
+util_lock_is_missed(int sqlstate)
+{
+	return sqlstate == ERRCODE_LOCK_NOT_AVAILABLE || sqlstate == ERRCODE_T_R_DEADLOCK_DETECTED;
 }

@@ -1,5 +1,5 @@
-# Every case of values, logs, copies and the way out that users of such tools met (M, B, S, P; docs/testing.md) has a test that is called so: its
-# number stands in a description. Numbers with gaps are normal.
+# Every case of values, logs, changes of schemas, copies, routes and shards, and the way out that users of such tools met (M, B, D, S, R, P;
+# docs/testing.md) has a test that is called so: its number stands in a description. Numbers with gaps are normal.
 
 use strict;
 use warnings;
@@ -9,6 +9,8 @@ use Test::More;
 my %numbers = (
 	M => [ 1 .. 6, 8, 9, 11 .. 16, 18 .. 21, 23 .. 30, 32 .. 34, 36 .. 40, 42 ],
 	B => [ 1 .. 4, 6 .. 11, 13 .. 17, 19 .. 24, 26 .. 38 ],
+	D => [ 1 .. 8, 10 .. 15, 17 .. 22, 24 .. 34 ],
+	R => [ 1 .. 5, 7, 8 ],
 	S => [ 1 .. 3, 5 .. 9, 11 .. 16 ],
 	P => [ 1, 2, 4 .. 13, 15 .. 25, 27 .. 31, 33, 37, 46 .. 50 ],
 );
@@ -21,7 +23,7 @@ for my $file (glob('test/t/*.pl'))
 	{
 		next if $line =~ /^\s*#/;
 		# in a string: 'M1: ...', "B2, B3: ...", 'M34' in a list of titles
-		$named{$1} = 1 while $line =~ /(?<=['"{ ])([MBSP]\d+)(?=[:,'"])/g;
+		$named{$1} = 1 while $line =~ /(?<=['"{ ])([MBDSRP]\d+)(?=[:,'"])/g;
 	}
 }
 for my $kind (sort keys %numbers)

@@ -38,7 +38,7 @@ $postgres->psql("insert into cdc_bridge.snapshot_deleted select pipeline_id, tab
 $postgres->psql("insert into cdc_bridge.snapshot_chunk select pipeline_id, table_id, 1, 1, null, '{1}', 'done', 1, 2, 16, 1 from cdc_bridge.pipeline_table where source_table = 'whole'");
 $source->sql('insert into shop.whole values (3, 3)', 'truncate table shop.whole');
 $pipeline->start->wait_for_table_state('whole', 'stopped', 60);
-like($pipeline->table_status('whole', 'last_error_detail'), qr/^Such changes are not carried yet\. The copy was not complete; the target does not show/, 'stopped while it is copied: the detail says so');
+like($pipeline->table_status('whole', 'last_error_detail'), qr/^Such changes are not followed: option "schema_changes" is "exception"\. The copy was not complete; the target does not show/, 'stopped while it is copied: the detail says so');
 is($postgres->psql('select (select count(*) from cdc_bridge.snapshot_deleted), (select count(*) from cdc_bridge.snapshot_chunk)'), '0|0',
 	'the rows of its copy are gone');
 is($pipeline->table_status('whole', 'rows_copied'), '2', 'how far it came is kept');

@@ -66,7 +66,7 @@ my $reader = hold('shop.plain');
 $source->sql('truncate shop.plain', 'insert into shop.base values (3, 3)');
 my $pid = $postgres->psql(q{select pid from pg_stat_activity where state = 'idle in transaction'});
 ok($postgres->poll(qq{select last_error || ' ' || last_error_detail from pg_stat_cdc_table where source_table = 'plain'},
-	qq{a change of table "shop.plain" waits for a lock Sessions that use the target: $pid. The pipeline goes on when they are done with it.}, 60), 'the table\'s row says who is in the way')
+	qq{target of source table "shop.plain" waits to be altered Sessions that use it: $pid. The stream of the whole pipeline waits for them.}, 60), 'the table\'s row says who is in the way')
   or diag($postgres->{last});
 is($postgres->psql(q{select count(*) from shop.base where id = 3}), '0', 'the stream waits for a session that reads the target');
 let_go($reader);
