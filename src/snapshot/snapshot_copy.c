@@ -454,6 +454,9 @@ begin_anew(SnapshotCopy *copy, const CopyTable *table)
 	CatalogTable from = {.table_id = table->table_id,.generation = table->generation};
 	bool		done;
 
+	/* without a definition there is nothing that the source's could differ from */
+	if (table->def == NULL)
+		return false;
 	/* values that made no sense may be those of another type by now */
 	if (!copy->changed && !looks_changed(copy, table) && !copy->changed)
 		return false;
