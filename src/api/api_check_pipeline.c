@@ -313,7 +313,7 @@ check_routes(void *arg)
 	return lines;
 }
 
-/* A step: does the source have tables that fit the patterns and are not mirrored? They do not join by themselves. */
+/* A step: does the source have tables that fit the patterns and are not mirrored? Only those join by themselves that are made while the stream follows. */
 static List *
 check_new_tables(void *arg)
 {

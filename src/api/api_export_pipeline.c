@@ -39,6 +39,7 @@
 
 #include "api/api.h"
 #include "mysql/mysql_options.h"
+#include "util/util_name.h"
 
 PG_FUNCTION_INFO_V1(cdc_export_pipeline);
 
@@ -158,18 +159,6 @@ append_publications(StringInfo sql, Datum names)
 	AtEOXact_GUC(true, level);
 }
 
-static Datum
-text_array(const List *list)
-{
-	Datum	   *elems = palloc(sizeof(Datum) * Max(list_length(list), 1));
-	int			n = 0;
-	ListCell   *lc;
-
-	foreach(lc, list)
-		elems[n++] = CStringGetTextDatum((char *) lfirst(lc));
-	return PointerGetDatum(construct_array(elems, n, TEXTOID, -1, false, TYPALIGN_INT));
-}
-
 /* Names as the option "publication_names" has them, which was checked when it was given. */
 static Datum
 names_array(const char *list)
@@ -177,7 +166,7 @@ names_array(const char *list)
 	List	   *names = NIL;
 
 	(void) SplitIdentifierString(pstrdup(list), ',', &names);
-	return text_array(names);
+	return util_text_array(names);
 }
 
 /* ---- the pipeline ---- */
@@ -189,7 +178,7 @@ patterns_text(const List *patterns)
 	bool		varlena;
 
 	getTypeOutputInfo(TEXTARRAYOID, &output, &varlena);
-	return OidOutputFunctionCall(output, text_array(patterns));
+	return OidOutputFunctionCall(output, util_text_array(patterns));
 }
 
 static void

@@ -248,7 +248,7 @@ check_target(const CatalogPipeline *def, const char *schema)
 				(errcode(ERRCODE_RESERVED_NAME),
 				 errmsg("schema \"%s\" cannot be the target of pipeline \"%s\"", schema, def->name),
 				 errdetail("It belongs to the system."),
-				 errhint("Give another \"target_schema\".")));
+				 errhint("Give another \"target_schema\", or another schema with the option \"routes\".")));
 
 	nsp = get_namespace_oid(schema, true);
 	if (OidIsValid(nsp) ? cdc_namespace_create(nsp, def->owner) : cdc_database_create(MyDatabaseId, def->owner))

@@ -35,6 +35,7 @@
 #include "catalog/catalog_verify.h"
 #include "mysql/mysql_server.h"
 #include "pipeline/shmem.h"
+#include "util/util_name.h"
 #include "util/util_pattern.h"
 
 PG_FUNCTION_INFO_V1(cdc_verify);
@@ -282,14 +283,8 @@ time_datum(TimestampTz time, bool *isnull)
 static Datum
 array_datum(List *list, bool *isnull)
 {
-	Datum	   *elems = palloc(sizeof(Datum) * Max(list_length(list), 1));
-	int			n = 0;
-	ListCell   *lc;
-
 	*isnull = list == NIL;
-	foreach(lc, list)
-		elems[n++] = CStringGetTextDatum((char *) lfirst(lc));
-	return PointerGetDatum(construct_array(elems, n, TEXTOID, -1, false, TYPALIGN_INT));
+	return util_text_array(list);
 }
 
 static void

@@ -86,11 +86,11 @@ apply_create(const CatalogPipeline *pipeline, CatalogPositionLog *log,
 	apply->max_bytes = (int64) int_option(pipeline, "batch_max_kb") * 1024;
 	apply->max_ms = int_option(pipeline, "batch_max_ms");
 	apply->collapse = strcmp(word_option(pipeline, "collapse"), "auto") == 0;
-	apply->keep_dead_letters = strcmp(word_option(pipeline, "on_error"), "dead_letter") == 0;
+	apply->keep_dead_letters = catalog_pipeline_on_error(pipeline) == CATALOG_ON_ERROR_DEAD_LETTER;
 	apply->letters_max_days = int_option(pipeline, "dead_letter_max_days");
 	apply->letters_max_rows = int_option(pipeline, "dead_letter_max_rows");
 	apply->letters_counted = -1;
-	apply->stop_pipeline = strcmp(word_option(pipeline, "on_error"), "stop") == 0;
+	apply->stop_pipeline = catalog_pipeline_on_error(pipeline) == CATALOG_ON_ERROR_STOP;
 	transform_options_read(pipeline, &apply->types);
 	catalog_change_rules_read(pipeline, &apply->rules);
 	apply->streamed = catalog_position_log_current(log)->position;

@@ -43,6 +43,7 @@
 #include "apply/apply_private.h"
 #include "binlog/change_store.h"
 #include "util/util_arena.h"
+#include "util/util_name.h"
 #include "util/util_wait.h"
 
 /* Kept changes are cut into pieces of this size. */
@@ -378,17 +379,11 @@ bool
 apply_prepared_covers(const CatalogPrepared *prepared, const ApplyTable *table)
 {
 	char	   *name;
-	ListCell   *lc;
 
 	if (table->table_id <= prepared->last_table_id)
 		return true;
 	if (!prepared->has_tables)
 		return false;
 	name = full_name(table->schema, table->name);
-	foreach(lc, prepared->source_tables)
-	{
-		if (strcmp(lfirst(lc), name) == 0)
-			return false;
-	}
-	return true;
+	return !util_name_in(prepared->source_tables, name);
 }

@@ -182,6 +182,24 @@ is_own(int sqlstate)
 	return heap_error_is_tables_own(sqlstate) || sqlstate == ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST;
 }
 
+/* Rows of a table without a key cannot be copied anew beside themselves. */
+#define KEYLESS_HINT "Empty the target with TRUNCATE, then use cdc_resync_table()."
+
+static char *
+keyless_detail(const char *why)
+{
+	return psprintf("%c%s, and a table without a key cannot be copied anew beside its rows.", pg_toupper((unsigned char) why[0]), why + 1);
+}
+
+static void
+tell_copy(const Apply *apply, const ApplyTable *table, const char *why)
+{
+	ereport(LOG,
+			(errmsg("source table \"%s.%s\" of pipeline \"%s\" is copied anew because of a change of its shape",
+					table->schema, table->name, apply->pipeline_name),
+			 errdetail("%c%s.", pg_toupper((unsigned char) why[0]), why + 1)));
+}
+
 /* What the rows of a table lack is copied, beside them. In the open transaction. */
 static void
 ask_for_copy(Apply *apply, const ApplySchemaChange *change, const char *why)
@@ -189,10 +207,7 @@ ask_for_copy(Apply *apply, const ApplySchemaChange *change, const char *why)
 	catalog_pipeline_ask_tables(apply->pipeline_id);
 	(void) catalog_table_ask_resync(apply->pipeline_id, change->table->table_id);
 	apply->join_wanted = true;
-	ereport(LOG,
-			(errmsg("source table \"%s.%s\" of pipeline \"%s\" is copied anew because of a change of its shape",
-					change->table->schema, change->table->name, apply->pipeline_name),
-			 errdetail("%c%s.", pg_toupper((unsigned char) why[0]), why + 1)));
+	tell_copy(apply, change->table, why);
 }
 
 /* One try, in the open transaction, which the caller commits. */
@@ -230,9 +245,8 @@ attempt(Apply *apply, ApplySchemaChange *change)
 		ereport(ERROR,
 				(errcode(CDC_ERRCODE_TABLE_CHANGED),
 				 errmsg("source table \"%s.%s\" changed its shape", table->schema, table->name),
-				 errdetail("%c%s, and a table without a key cannot be copied anew beside its rows.",
-						   pg_toupper((unsigned char) copy[0]), copy + 1),
-				 errhint("Empty the target with TRUNCATE, then use cdc_resync_table().")));
+				 errdetail("%s", keyless_detail(copy)),
+				 errhint(KEYLESS_HINT)));
 
 	/* the pipeline's state lock from here on */
 	if (copy != NULL)
@@ -250,19 +264,12 @@ attempt(Apply *apply, ApplySchemaChange *change)
 	apply_cascades_load(apply);
 }
 
-/* It cannot be carried out: the table stops where the statement stands, and the history says why. */
+/* The table stops where the statement stands, and the history says why. */
 static ApplyResult
-stop_table(Apply *apply, ApplySchemaChange *change, const ErrorData *edata)
+stop_table(Apply *apply, const ApplySchemaChange *change, ApplyStop *stop)
 {
 	CdcPosition at = change->at;
-	ApplyStop  *stop = palloc0(sizeof(ApplyStop));
-	ApplyResult result;
-
-	stop->table = change->table;
-	stop->error = util_error_info(edata);
-	if (stop->error->hint == NULL)
-		stop->error->hint = pstrdup("Mend the cause. " APPLY_HINT_ANEW);
-	result = apply_stop(apply, list_make1(stop), &at);
+	ApplyResult result = apply_stop(apply, list_make1(stop), &at);
 
 	heap_transaction_begin();
 	MemoryContextSwitchTo(apply->change_cxt);
@@ -272,6 +279,17 @@ stop_table(Apply *apply, ApplySchemaChange *change, const ErrorData *edata)
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(apply->change_cxt);
 	return result;
+}
+
+/* Because of an error that was caught. */
+static ApplyResult
+stop_for(Apply *apply, const ApplySchemaChange *change, const ErrorData *edata)
+{
+	UtilErrorInfo *error = util_error_info(edata);
+
+	if (error->hint == NULL)
+		error->hint = pstrdup("Mend the cause. " APPLY_HINT_ANEW);
+	return stop_table(apply, change, apply_stop_for(change->table, error));
 }
 
 /*
@@ -320,7 +338,7 @@ apply_schema_carry_out(Apply *apply, ApplySchemaChange *change)
 		apply_abandon(apply);
 		if (!util_lock_is_missed(edata->sqlerrcode))
 		{
-			ApplyResult result = stop_table(apply, change, edata);
+			ApplyResult result = stop_for(apply, change, edata);
 
 			pgstat_report_activity(STATE_RUNNING, before);
 			return result;
@@ -332,27 +350,6 @@ apply_schema_carry_out(Apply *apply, ApplySchemaChange *change)
 }
 
 /* ----------------------------------------------------------------- copies under way */
-
-/* Rows of a table without a key cannot be copied anew beside themselves: it stops. */
-static void
-stop_keyless(Apply *apply, ApplySchemaChange *change, const char *why)
-{
-	CdcPosition at = change->at;
-	ApplyStop  *stop = apply_stop_make(change->table, CDC_ERRCODE_TABLE_CHANGED,
-									   psprintf("source table \"%s.%s\" changed its shape", change->table->schema, change->table->name),
-									   psprintf("%c%s, and a table without a key cannot be copied anew beside its rows.",
-												pg_toupper((unsigned char) why[0]), why + 1),
-									   "Empty the target with TRUNCATE, then use cdc_resync_table().");
-
-	(void) apply_stop(apply, list_make1(stop), &at);
-	heap_transaction_begin();
-	MemoryContextSwitchTo(apply->change_cxt);
-	PushActiveSnapshot(GetTransactionSnapshot());
-	write_history(apply, change, change->kinds, NIL, CATALOG_CHANGE_STOPPED, stop->error);
-	PopActiveSnapshot();
-	CommitTransactionCommand();
-	MemoryContextSwitchTo(apply->change_cxt);
-}
 
 /*
  * The shape changes while the table is copied: chunks may have seen either shape, so the copy begins anew, from a place of
@@ -369,7 +366,9 @@ apply_schema_copy_anew(Apply *apply, ApplySchemaChange *change, const char *why)
 		apply_commit(apply);
 	if (!apply_table_is_copying(table) && table->def->nkey == 0)
 	{
-		stop_keyless(apply, change, why);
+		(void) stop_table(apply, change, apply_stop_make(table, CDC_ERRCODE_TABLE_CHANGED,
+														 psprintf("source table \"%s.%s\" changed its shape", table->schema, table->name),
+														 keyless_detail(why), KEYLESS_HINT));
 		return;
 	}
 	heap_transaction_begin();
@@ -387,10 +386,7 @@ apply_schema_copy_anew(Apply *apply, ApplySchemaChange *change, const char *why)
 	table->state = CATALOG_TABLE_SNAPSHOT;
 	table->begins_anew = true;
 	apply->join_wanted = true;
-	ereport(LOG,
-			(errmsg("source table \"%s.%s\" of pipeline \"%s\" is copied anew because of a change of its shape",
-					table->schema, table->name, apply->pipeline_name),
-			 errdetail("%c%s.", pg_toupper((unsigned char) why[0]), why + 1)));
+	tell_copy(apply, table, why);
 }
 
 /* -------------------------------------------------------------------- statements */

@@ -105,23 +105,17 @@ apply_letter_added(Apply *apply, ApplyTable *table, const bytea *old_key, const 
 static int
 event_column(const ApplyTable *table, const CdcChange *change, int part)
 {
-	for (uint32 i = 0; i < table->def->ncolumns; i++)
-	{
-		if (table->def->columns[i].key_part == part)
-			return table->match[i] < (int) change->table->ncolumns ? table->match[i] : -1;
-	}
-	return -1;
+	int			i = cdc_table_def_key_column(table->def, (uint32) part);
+
+	return i >= 0 && table->match[i] < (int) change->table->ncolumns ? table->match[i] : -1;
 }
 
 static const CdcColumnDef *
 key_column(const ApplyTable *table, int part)
 {
-	for (uint32 i = 0; i < table->def->ncolumns; i++)
-	{
-		if (table->def->columns[i].key_part == part)
-			return &table->def->columns[i];
-	}
-	return NULL;
+	int			i = cdc_table_def_key_column(table->def, (uint32) part);
+
+	return i >= 0 ? &table->def->columns[i] : NULL;
 }
 
 /* The key in an image; what that leaves out stands in the other one. NULL when it cannot be read. */

@@ -114,6 +114,17 @@ extern char *catalog_pipeline_option(const CatalogPipeline *pipeline, const char
 /* The strings of an option that is an array of them; NIL when it is not given. */
 extern List *catalog_pipeline_option_words(const CatalogPipeline *pipeline, const char *name);
 
+/* Option on_error of a pipeline of either direction, whose words are these. */
+typedef enum CatalogOnError
+{
+	CATALOG_ON_ERROR_STOP_TABLE,
+	CATALOG_ON_ERROR_DEAD_LETTER,
+	CATALOG_ON_ERROR_STOP
+} CatalogOnError;
+
+extern const char *const catalog_on_error_words[];
+extern CatalogOnError catalog_pipeline_on_error(const CatalogPipeline *pipeline);
+
 /* Check the options of a pipeline to be made; throws at the first bad one. Only options (may be 0) and sink are looked at. */
 extern void catalog_pipeline_options_check(const CatalogPipeline *pipeline);
 

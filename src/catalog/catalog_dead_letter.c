@@ -19,6 +19,7 @@
 
 #include "catalog/catalog_dead_letter.h"
 #include "catalog/catalog_heap.h"
+#include "util/util_name.h"
 
 static const char *const state_names[] = {
 	[CATALOG_LETTER_WAITING] = "waiting",
@@ -303,19 +304,6 @@ catalog_dead_letter_settle(const CatalogDeadLetter *letter, CatalogLetterState s
 	catalog_scan_end(&scan);
 }
 
-static bool
-has_name(const List *names, const char *name)
-{
-	ListCell   *lc;
-
-	foreach(lc, names)
-	{
-		if (strcmp(lfirst(lc), name) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* Is each column of a row image among these? */
 static bool
 covers(const List *names, Datum image)
@@ -329,7 +317,7 @@ covers(const List *names, Datum image)
 	it = JsonbIteratorInit(&DatumGetJsonbP(image)->root);
 	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
 	{
-		if (token == WJB_KEY && !has_name(names, pnstrdup(value.val.string.val, value.val.string.len)))
+		if (token == WJB_KEY && !util_name_in(names, pnstrdup(value.val.string.val, value.val.string.len)))
 			return false;
 	}
 	return true;
@@ -349,13 +337,13 @@ take_columns(LetterUpdate *update, HeapTuple tuple, TupleDesc desc, const List *
 	before = list_length(newer);
 	foreach(lc, columns)
 	{
-		if (!has_name(newer, lfirst(lc)))
+		if (!util_name_in(newer, lfirst(lc)))
 			newer = lappend(newer, lfirst(lc));
 	}
 	if (covers(newer, catalog_get_varlena(tuple, desc, Anum_dead_letter_after)))
 		return true;
 	if (list_length(newer) > before)
-		update_set(update, Anum_dead_letter_newer, catalog_list_datum(newer));
+		update_set(update, Anum_dead_letter_newer, util_text_array(newer));
 	return false;
 }
 
@@ -431,24 +419,7 @@ catalog_dead_letter_take_rows(int32 pipeline_id, int32 table_id, const bytea *ke
 int64
 catalog_dead_letter_supersede_table(int32 pipeline_id, int32 table_id, const char *reason)
 {
-	int64		count = 0;
-	CatalogScan scan;
-	HeapTuple	tuple;
-
-	begin_table(&scan, RowExclusiveLock, pipeline_id, table_id, Anum_dead_letter_new_key, NULL);
-	while (HeapTupleIsValid(tuple = catalog_scan_next(&scan)))
-	{
-		LetterUpdate update = {0};
-
-		CHECK_FOR_INTERRUPTS();
-		if (!is_open(tuple, RelationGetDescr(scan.rel)))
-			continue;
-		update_state(&update, CATALOG_LETTER_SUPERSEDED, reason);
-		catalog_tuple_update(scan.rel, tuple, update.values, update.nulls, update.replaces);
-		count++;
-	}
-	catalog_scan_end(&scan);
-	return count;
+	return catalog_dead_letter_take_rows(pipeline_id, table_id, NULL, PG_INT64_MAX, reason);
 }
 
 /* ----------------------------------------------------------------------- pruning */

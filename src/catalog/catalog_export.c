@@ -13,6 +13,7 @@
 
 #include "catalog/catalog_export.h"
 #include "catalog/catalog_heap.h"
+#include "util/util_name.h"
 
 static XLogRecPtr
 get_lsn(HeapTuple tuple, TupleDesc desc, int attnum)
@@ -121,7 +122,7 @@ catalog_export_set_tables(int32 pipeline_id, const List *tables)
 	Datum		values[Natts_export_state] = {0};
 	bool		replaces[Natts_export_state] = {0};
 
-	values[Anum_export_state_tables - 1] = catalog_list_datum(tables);
+	values[Anum_export_state_tables - 1] = util_text_array(tables);
 	replaces[Anum_export_state_tables - 1] = true;
 	update(pipeline_id, values, replaces);
 }

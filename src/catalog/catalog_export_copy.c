@@ -21,6 +21,7 @@
 
 #include "catalog/catalog_export_copy.h"
 #include "catalog/catalog_heap.h"
+#include "util/util_name.h"
 #include "util/util_pattern.h"
 
 static const char *const state_names[] = {
@@ -47,7 +48,7 @@ static void
 set_list(Datum *values, bool *nulls, int attnum, const List *list)
 {
 	nulls[attnum - 1] = list == NIL;
-	values[attnum - 1] = list == NIL ? (Datum) 0 : catalog_list_datum(list);
+	values[attnum - 1] = list == NIL ? (Datum) 0 : util_text_array(list);
 }
 
 /* ---- tables ---- */

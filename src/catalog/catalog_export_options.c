@@ -13,7 +13,6 @@
 #include "catalog/catalog_export.h"
 #include "catalog/catalog_record_options.h"
 
-static const char *const on_error_values[] = {"stop_table", "dead_letter", "stop", NULL};
 static const char *const schema_changes_values[] = {"evolve", "ignore", "exception", NULL};
 static const char *const snapshot_values[] = {"initial", "never", NULL};
 
@@ -28,7 +27,7 @@ static const UtilOption export_option_list[] = {
 	.description = "make what was written durable when it has this size; a transaction is never split"},
 	{.name = "flush_max_ms",.type = UTIL_OPTION_INT,.default_text = "200",.min = 0,.max = 60000,.unit = "ms",
 	.description = "make what was written durable at the latest after this time; 0: after every transaction"},
-	{.name = "on_error",.type = UTIL_OPTION_ENUM,.default_text = "stop_table",.values = on_error_values,
+	{.name = "on_error",.type = UTIL_OPTION_ENUM,.default_text = "stop_table",.values = catalog_on_error_words,
 	.description = "a table that cannot be shipped, or a row of it: stop that table, keep the row in cdc_dead_letters and go on, or stop the pipeline before it"},
 	{.name = "schema_changes",.type = UTIL_OPTION_ENUM,.default_text = "evolve",.values = schema_changes_values,
 	.description = "a statement changes a table's definition: ship that too, leave it out, or stop the table"},

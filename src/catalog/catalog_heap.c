@@ -358,18 +358,6 @@ catalog_get_list(HeapTuple tuple, TupleDesc desc, int attnum)
 	return result;
 }
 
-Datum
-catalog_list_datum(const List *list)
-{
-	Datum	   *elems = palloc(sizeof(Datum) * Max(list_length(list), 1));
-	int			n = 0;
-	ListCell   *lc;
-
-	foreach(lc, list)
-		elems[n++] = CStringGetTextDatum((char *) lfirst(lc));
-	return PointerGetDatum(construct_array(elems, n, TEXTOID, -1, false, TYPALIGN_INT));
-}
-
 int64
 catalog_get_int64(HeapTuple tuple, TupleDesc desc, int attnum)
 {

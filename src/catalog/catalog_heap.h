@@ -489,7 +489,6 @@ extern TimestampTz catalog_get_time(HeapTuple tuple, TupleDesc desc, int attnum)
 extern void catalog_get_position(HeapTuple tuple, TupleDesc desc, int file_attnum, CdcPosition *position);	/* offset follows file */
 
 /* Fill values and nulls (indexed by attnum - 1) for a tuple to be written. */
-extern Datum catalog_list_datum(const List *list);	/* text[], the other way of catalog_get_list */
 extern void catalog_set_text(Datum *values, bool *nulls, int attnum, const char *text);
 extern void catalog_set_position(Datum *values, bool *nulls, int file_attnum, const CdcPosition *position);
 

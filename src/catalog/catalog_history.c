@@ -21,6 +21,7 @@
 
 #include "catalog/catalog_heap.h"
 #include "catalog/catalog_history.h"
+#include "util/util_name.h"
 
 /* So much of a statement is kept. */
 #define STATEMENT_MAX_BYTES 65536
@@ -163,7 +164,7 @@ kinds_datum(uint32 kinds)
 		if (kinds & CATALOG_CHANGE_BIT(kind))
 			names = lappend(names, pstrdup(kind_names[kind]));
 	}
-	return catalog_list_datum(names);
+	return util_text_array(names);
 }
 
 /* A statement as it is kept: whole, or its beginning. */
@@ -203,7 +204,7 @@ catalog_history_insert(CatalogSchemaChange *change, int max_rows)
 	values[Anum_schema_history_kinds - 1] = kinds_datum(change->kinds);
 	catalog_set_text(values, nulls, Anum_schema_history_statement,
 					 change->statement != NULL ? kept_statement(change->statement) : NULL);
-	values[Anum_schema_history_commands - 1] = catalog_list_datum(change->commands);
+	values[Anum_schema_history_commands - 1] = util_text_array(change->commands);
 	catalog_set_text(values, nulls, Anum_schema_history_result, result_names[change->result]);
 	catalog_set_error(values, nulls, Anum_schema_history_error, change->error);
 	values[Anum_schema_history_created_at - 1] = TimestampTzGetDatum(GetCurrentTimestamp());

@@ -19,6 +19,7 @@
 
 #include "catalog/catalog_dead_letter.h"
 #include "catalog/catalog_heap.h"
+#include "util/util_name.h"
 
 static const char *const state_names[] = {
 	[CATALOG_LETTER_REQUEST_QUEUED] = "queued",
@@ -72,9 +73,9 @@ fill(const CatalogLetterRequest *request, Datum *values, bool *nulls)
 	values[Anum_dead_letter_request_request - 1] = Int64GetDatum(request->request);
 	catalog_set_text(values, nulls, Anum_dead_letter_request_kind, kind_names[request->discards]);
 	nulls[Anum_dead_letter_request_tables - 1] = request->tables == NIL;
-	values[Anum_dead_letter_request_tables - 1] = catalog_list_datum(request->tables);
+	values[Anum_dead_letter_request_tables - 1] = util_text_array(request->tables);
 	nulls[Anum_dead_letter_request_ids - 1] = request->ids == NIL;
-	values[Anum_dead_letter_request_ids - 1] = catalog_list_datum(request->ids);
+	values[Anum_dead_letter_request_ids - 1] = util_text_array(request->ids);
 	catalog_set_text(values, nulls, Anum_dead_letter_request_reason, request->reason);
 	catalog_set_text(values, nulls, Anum_dead_letter_request_state, state_names[request->state]);
 	values[Anum_dead_letter_request_requested_by - 1] = ObjectIdGetDatum(request->requested_by);

@@ -17,9 +17,11 @@
 #include "catalog/catalog_history.h"
 #include "compat/pg_compat.h"
 
+/* in the order of CatalogOnError */
+const char *const catalog_on_error_words[] = {"stop_table", "dead_letter", "stop", NULL};
+
 static const char *const collapse_values[] = {"auto", "off", NULL};
 static const char *const cascades_values[] = {"synthesise", "refuse", "target", NULL};
-static const char *const on_error_values[] = {"stop_table", "dead_letter", "stop", NULL};
 static const char *const on_position_lost_values[] = {"fail", "resync", NULL};
 static const char *const online_change_values[] = {"resync", "follow", NULL};
 static const char *const zero_date_values[] = {"error", "null", "epoch", "infinity", NULL};
@@ -54,7 +56,7 @@ static const UtilOption option_list[] = {
 	.description = "most rows that the initial copy writes in a second, over all its workers; 0: no limit"},
 	{.name = "nul_bytes",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = nul_bytes_values,
 	.description = "NUL characters in text and in JSON for jsonb: stop the table, leave them out, or put U+FFFD for them"},
-	{.name = "on_error",.type = UTIL_OPTION_ENUM,.default_text = "stop_table",.values = on_error_values,
+	{.name = "on_error",.type = UTIL_OPTION_ENUM,.default_text = "stop_table",.values = catalog_on_error_words,
 	.description = "a change that cannot be applied: stop its table, keep it in cdc_dead_letters and go on, or stop the pipeline before it"},
 	{.name = "on_existing",.type = UTIL_OPTION_ENUM,.default_text = "error",.values = on_existing_values,
 	.description = "a target that has rows when the pipeline first runs: stop the table, keep the rows, or begin with an empty or a new table"},
@@ -260,4 +262,15 @@ catalog_pipeline_option(const CatalogPipeline *pipeline, const char *name)
 {
 	return pipeline->options == (Datum) 0 ? NULL
 		: option_text(catalog_pipeline_option_table(pipeline), pipeline->options, name);
+}
+
+CatalogOnError
+catalog_pipeline_on_error(const CatalogPipeline *pipeline)
+{
+	const char *word = util_option_text(catalog_pipeline_option_table(pipeline), "on_error", catalog_pipeline_option(pipeline, "on_error"));
+	int			i = 0;
+
+	while (strcmp(catalog_on_error_words[i], word) != 0)
+		i++;
+	return (CatalogOnError) i;
 }

@@ -30,6 +30,7 @@
 #include "catalog/catalog_shadow.h"
 #include "catalog/catalog_verify.h"
 #include "compat/pg_compat.h"
+#include "util/util_name.h"
 
 static const char *const state_names[] = {
 	[CATALOG_PIPELINE_STOPPED] = "stopped",
@@ -239,7 +240,7 @@ catalog_pipeline_insert(const CatalogPipeline *pipeline)
 	values[Anum_pipeline_owner - 1] = ObjectIdGetDatum(pipeline->owner);
 	catalog_set_text(values, nulls, Anum_pipeline_source, pipeline->source);
 	catalog_set_text(values, nulls, Anum_pipeline_sink, pipeline->sink);
-	values[Anum_pipeline_tables - 1] = catalog_list_datum(pipeline->tables);
+	values[Anum_pipeline_tables - 1] = util_text_array(pipeline->tables);
 	catalog_set_text(values, nulls, Anum_pipeline_target_schema, pipeline->target_schema);
 	values[Anum_pipeline_options - 1] = pipeline->options;
 	nulls[Anum_pipeline_options - 1] = pipeline->options == (Datum) 0;
@@ -523,7 +524,7 @@ catalog_pipeline_set_tables(int32 pipeline_id, List *tables)
 	tuple = catalog_scan_next(&scan);
 	if (HeapTupleIsValid(tuple))
 	{
-		values[Anum_pipeline_tables - 1] = catalog_list_datum(tables);
+		values[Anum_pipeline_tables - 1] = util_text_array(tables);
 		replaces[Anum_pipeline_tables - 1] = true;
 		catalog_tuple_update(scan.rel, tuple, values, nulls, replaces);
 	}

@@ -20,6 +20,7 @@
 #include "utils/fmgroids.h"
 
 #include "catalog/catalog_heap.h"
+#include "util/util_name.h"
 
 int32
 catalog_prepared_next_id(int32 pipeline_id)
@@ -102,7 +103,7 @@ catalog_prepared_insert(const CatalogPrepared *prepared)
 	catalog_set_text(values, nulls, Anum_prepared_transaction_position, text[0] != '\0' ? text : NULL);
 	values[Anum_prepared_transaction_prepared_at - 1] = TimestampTzGetDatum(prepared->prepared_at);
 	nulls[Anum_prepared_transaction_prepared_at - 1] = prepared->prepared_at == 0;
-	values[Anum_prepared_transaction_source_tables - 1] = catalog_list_datum(prepared->source_tables);
+	values[Anum_prepared_transaction_source_tables - 1] = util_text_array(prepared->source_tables);
 	nulls[Anum_prepared_transaction_source_tables - 1] = !prepared->has_tables;
 	values[Anum_prepared_transaction_last_table_id - 1] = Int32GetDatum(prepared->last_table_id);
 	values[Anum_prepared_transaction_changes - 1] = Int64GetDatum(prepared->changes);

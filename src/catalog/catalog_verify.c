@@ -18,6 +18,7 @@
 #include "catalog/catalog_heap.h"
 #include "catalog/catalog_verify.h"
 #include "compat/pg_compat.h"
+#include "util/util_name.h"
 
 static const char *const state_names[] = {
 	[CATALOG_VERIFY_QUEUED] = "queued",
@@ -116,7 +117,7 @@ catalog_verify_insert(CatalogVerify *verify)
 	nulls[Anum_verify_request_request - 1] = false;
 	if (verify->tables != NIL)
 	{
-		values[Anum_verify_request_tables - 1] = catalog_list_datum(verify->tables);
+		values[Anum_verify_request_tables - 1] = util_text_array(verify->tables);
 		nulls[Anum_verify_request_tables - 1] = false;
 	}
 	catalog_set_text(values, nulls, Anum_verify_request_mode, verify->mode);
@@ -397,8 +398,8 @@ catalog_verify_difference_insert(const CatalogVerifyDifference *difference)
 	values[Anum_verify_difference_table_id - 1] = Int32GetDatum(difference->table_id);
 	values[Anum_verify_difference_number - 1] = Int64GetDatum(difference->number);
 	catalog_set_text(values, nulls, Anum_verify_difference_kind, difference->kind);
-	values[Anum_verify_difference_key - 1] = catalog_list_datum(difference->key);
-	values[Anum_verify_difference_columns - 1] = catalog_list_datum(difference->columns);
+	values[Anum_verify_difference_key - 1] = util_text_array(difference->key);
+	values[Anum_verify_difference_columns - 1] = util_text_array(difference->columns);
 	nulls[Anum_verify_difference_columns - 1] = difference->columns == NIL;
 	values[Anum_verify_difference_rows - 1] = Int64GetDatum(difference->rows);
 

@@ -162,6 +162,44 @@ cdc_table_def_copy(const CdcTableDef *def, CdcArena *arena)
 	return copy;
 }
 
+int
+cdc_table_def_column(const CdcTableDef *def, const char *name)
+{
+	for (uint32_t i = 0; i < def->ncolumns; i++)
+	{
+		if (strcmp(def->columns[i].name, name) == 0)
+			return (int) i;
+	}
+	return -1;
+}
+
+int
+cdc_table_def_key_column(const CdcTableDef *def, uint32_t part)
+{
+	for (uint32_t i = 0; i < def->ncolumns; i++)
+	{
+		if (def->columns[i].key_part == part)
+			return (int) i;
+	}
+	return -1;
+}
+
+bool
+cdc_type_is_text(CdcType type)
+{
+	switch (type)
+	{
+		case CDC_TYPE_CHAR:
+		case CDC_TYPE_VARCHAR:
+		case CDC_TYPE_TEXT:
+		case CDC_TYPE_ENUM:
+		case CDC_TYPE_SET:
+			return true;
+		default:
+			return false;
+	}
+}
+
 const char *
 cdc_type_name(CdcType type)
 {

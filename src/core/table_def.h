@@ -167,6 +167,13 @@ typedef struct CdcTableDef
 /* Deep copy into the arena; "user" becomes NULL. NULL when out of memory. */
 extern CdcTableDef *cdc_table_def_copy(const CdcTableDef *def, CdcArena *arena);
 
+/* Index of the column of a name, and of the one that is a part of the key (from 1); -1: none. */
+extern int	cdc_table_def_column(const CdcTableDef *def, const char *name);
+extern int	cdc_table_def_key_column(const CdcTableDef *def, uint32_t part);
+
+/* Are its values text, with a character set? */
+extern bool cdc_type_is_text(CdcType type);
+
 /* "bigint", "varchar", ...: for messages and tests. */
 extern const char *cdc_type_name(CdcType type);
 

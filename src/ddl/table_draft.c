@@ -244,29 +244,13 @@ find_change(const DdlDraft *d, const char *name)
 	return NULL;
 }
 
-static bool
-holds_text(CdcType type)
-{
-	switch (type)
-	{
-		case CDC_TYPE_CHAR:
-		case CDC_TYPE_VARCHAR:
-		case CDC_TYPE_TEXT:
-		case CDC_TYPE_ENUM:
-		case CDC_TYPE_SET:
-			return true;
-		default:
-			return false;
-	}
-}
-
 /* CONVERT TO CHARACTER SET: of a column that is there. */
 static void
 convert_column(DdlDraft *d, CdcColumnDef *column)
 {
 	DdlColumn	converted;
 
-	if (!holds_text(column->type))
+	if (!cdc_type_is_text(column->type))
 		return;
 	column->collation = 0;
 	if (!ddl_name_equals(d->convert_charset, "binary"))

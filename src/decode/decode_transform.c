@@ -194,23 +194,7 @@ column_for(const DecodeTransform *t, int attnum, const char *name)
 			t->sources[transform->columns[i].from - 1] == attnum - 1)
 			return i;
 	}
-	for (int i = 0; i < transform->ncolumns; i++)
-	{
-		if (strcmp(transform->columns[i].name, name) == 0)
-			return i;
-	}
-	return -1;
-}
-
-static int
-find_column(const Transform *transform, const char *name)
-{
-	for (int i = 0; i < transform->ncolumns; i++)
-	{
-		if (strcmp(transform->columns[i].name, name) == 0)
-			return i;
-	}
-	return -1;
+	return transform_column(transform, name);
 }
 
 /* A column of the key has to come out the same for each change of a row, of which a delete has the key only. */
@@ -262,7 +246,7 @@ find_key(const DecodeTransform *t, const List *key, Relation relation)
 
 	foreach(lc, t->transform->rule->key)
 	{
-		int			column = find_column(t->transform, lfirst(lc));
+		int			column = transform_column(t->transform, lfirst(lc));
 
 		if (key == NIL)
 			throw_refused(t, pstrdup("The table has no key that changes are told by, so nothing says which rows they mean."),
@@ -565,15 +549,8 @@ set_metadata(DecodeTransform *t, int which, CdcOutOp op, const CdcOutTxn *txn)
 static _Noreturn void
 throw_of_expression(const DecodeTransform *t, int column, MemoryContext context)
 {
-	ErrorData  *edata;
-	UtilErrorInfo *info;
+	UtilErrorInfo *info = util_error_info_of_data(context);
 
-	MemoryContextSwitchTo(context);
-	edata = CopyErrorData();
-	if (util_error_class(edata->sqlerrcode) != UTIL_ERROR_DATA)
-		PG_RE_THROW();
-	FlushErrorState();
-	info = util_error_info(edata);
 	ereport(ERROR,
 			(errcode(info->sqlstate),
 			 column < 0 ? errmsg("the filter of table %s cannot be evaluated: %s", table_text(t), info->message)

@@ -23,6 +23,7 @@
 #include "schema/type_map.h"
 #include "util/util_arena.h"
 #include "util/util_error.h"
+#include "util/util_name.h"
 
 /* Longest value that jsonb may hold, with room for what is around it. */
 #define TEXT_MAX (JENTRY_OFFLENMASK / 2)
@@ -245,19 +246,6 @@ find_column(const CdcTableDef *def, const JsonbValue *name)
 	return -1;
 }
 
-static bool
-has_name(const List *names, const char *name)
-{
-	ListCell   *lc;
-
-	foreach(lc, names)
-	{
-		if (strcmp(lfirst(lc), name) == 0)
-			return true;
-	}
-	return false;
-}
-
 CdcField *
 heap_image_fields(Datum image, const CdcTableDef *def, const List *without)
 {
@@ -277,7 +265,7 @@ heap_image_fields(Datum image, const CdcTableDef *def, const List *without)
 		column = find_column(def, &name);
 		if (column < 0)
 			throw_unreadable(pnstrdup(name.val.string.val, name.val.string.len), "The table no longer has a column of that name.");
-		if (has_name(without, def->columns[column].name))
+		if (util_name_in(without, def->columns[column].name))
 			continue;
 		switch (value.type)
 		{

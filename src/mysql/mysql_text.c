@@ -38,22 +38,6 @@
 #include "binlog/charset.h"
 #include "mysql/mysql_text.h"
 
-static bool
-is_character(const CdcColumnDef *column)
-{
-	switch (column->type)
-	{
-		case CDC_TYPE_CHAR:
-		case CDC_TYPE_VARCHAR:
-		case CDC_TYPE_TEXT:
-		case CDC_TYPE_ENUM:
-		case CDC_TYPE_SET:
-			return true;
-		default:
-			return false;
-	}
-}
-
 /*
  * Is a character set by its collation another one than utf8mb4? Asked for each
  * value, so the answer is kept.
@@ -82,7 +66,7 @@ is_other_charset(uint32 collation)
 static bool
 is_transcoded(const CdcColumnDef *column)
 {
-	return is_character(column) && is_other_charset(column->collation);
+	return cdc_type_is_text(column->type) && is_other_charset(column->collation);
 }
 
 char *

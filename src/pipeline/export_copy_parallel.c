@@ -317,15 +317,8 @@ read_ranges(Sender *sender, Shared *shared, DecodeRanges *ranges, List *bounds)
 static _Noreturn void
 throw_without_values(MemoryContext cxt)
 {
-	ErrorData  *edata;
-	UtilErrorInfo *info;
+	UtilErrorInfo *info = util_error_info_of_data(cxt);
 
-	MemoryContextSwitchTo(cxt);
-	edata = CopyErrorData();
-	if (util_error_class(edata->sqlerrcode) != UTIL_ERROR_DATA)
-		PG_RE_THROW();
-	FlushErrorState();
-	info = util_error_info(edata);
 	ereport(ERROR,
 			(errcode(info->sqlstate),
 			 errmsg_internal("%s", info->message),

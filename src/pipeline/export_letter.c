@@ -55,7 +55,6 @@ struct ExportLetters
 ExportLetters *
 export_letters_open(const Worker *worker, XLogRecPtr start, TimeLineID timeline)
 {
-	const char *word = util_option_text(&catalog_export_options, "on_error", catalog_pipeline_option(worker->pipeline, "on_error"));
 	ExportLetters *letters = palloc0(sizeof(ExportLetters));
 
 	letters->worker = worker;
@@ -67,7 +66,7 @@ export_letters_open(const Worker *worker, XLogRecPtr start, TimeLineID timeline)
 	catalog_dead_letter_delete_from(worker->pipeline_id, start);
 	letters->count = catalog_dead_letter_count(worker->pipeline_id);
 	export_transaction_end(true, worker->cxt);
-	return strcmp(word, "dead_letter") == 0 ? letters : NULL;
+	return catalog_pipeline_on_error(worker->pipeline) == CATALOG_ON_ERROR_DEAD_LETTER ? letters : NULL;
 }
 
 /* The place of a change, as a file of the log and a place in it. */

@@ -101,14 +101,6 @@ is_of_table(const DecodePlace *place, int sqlstate)
 	}
 }
 
-static bool
-stops_tables(const Worker *worker)
-{
-	const char *word = util_option_text(&catalog_export_options, "on_error", catalog_pipeline_option(worker->pipeline, "on_error"));
-
-	return strcmp(word, "stop") != 0;
-}
-
 bool
 export_stop_table(const Worker *worker, XLogRecPtr durable)
 {
@@ -118,7 +110,7 @@ export_stop_table(const Worker *worker, XLogRecPtr durable)
 
 	MemoryContextSwitchTo(worker->cxt);
 	edata = CopyErrorData();
-	if (!is_of_table(&place, edata->sqlerrcode) || !stops_tables(worker))
+	if (!is_of_table(&place, edata->sqlerrcode) || catalog_pipeline_on_error(worker->pipeline) == CATALOG_ON_ERROR_STOP)
 		return false;
 	FlushErrorState();
 	HOLD_INTERRUPTS();

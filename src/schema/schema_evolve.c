@@ -288,17 +288,6 @@ placeholder(const Planner *p, const CdcColumnDef *column, const char *type)
 
 /* ------------------------------------------------------------------------- key */
 
-static int
-key_column(const CdcTableDef *def, uint32 part)
-{
-	for (uint32 i = 0; i < def->ncolumns; i++)
-	{
-		if (def->columns[i].key_part == part)
-			return (int) i;
-	}
-	return -1;
-}
-
 static bool
 key_differs(const SchemaEvolve *evolve)
 {
@@ -306,9 +295,9 @@ key_differs(const SchemaEvolve *evolve)
 		return true;
 	for (uint32 part = 1; part <= evolve->after->nkey; part++)
 	{
-		int			now = key_column(evolve->after, part);
+		int			now = cdc_table_def_key_column(evolve->after, part);
 
-		if (now < 0 || evolve->origin[now] < 0 || evolve->origin[now] != key_column(evolve->before, part))
+		if (now < 0 || evolve->origin[now] < 0 || evolve->origin[now] != cdc_table_def_key_column(evolve->before, part))
 			return true;
 	}
 	return false;
@@ -329,7 +318,7 @@ target_has_key(const Planner *p, const CdcTableDef *def)
 	same = (uint32) index->rd_index->indnkeyatts == def->nkey;
 	for (uint32 part = 1; part <= def->nkey && same; part++)
 	{
-		int			column = key_column(def, part);
+		int			column = cdc_table_def_key_column(def, part);
 		Form_pg_attribute att = column < 0 ? NULL : find_attribute(p, def->columns[column].name);
 
 		same = att != NULL && index->rd_index->indkey.values[part - 1] == att->attnum;
@@ -377,7 +366,7 @@ plan_new_key(Planner *p)
 	initStringInfo(&columns);
 	for (uint32 part = 1; part <= after->nkey; part++)
 	{
-		int			column = key_column(after, part);
+		int			column = cdc_table_def_key_column(after, part);
 
 		if (column < 0 || after->columns[column].left_out)
 			refuse(p, column < 0 ? NULL : after->columns[column].name, "It is a column of the source's key, which the target lacks.",

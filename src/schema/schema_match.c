@@ -283,12 +283,7 @@ find_column(const CdcTableDef *def, const char *name, uint32 likely)
 {
 	if (likely < def->ncolumns && strcmp(def->columns[likely].name, name) == 0)
 		return (int) likely;
-	for (uint32 i = 0; i < def->ncolumns; i++)
-	{
-		if (strcmp(def->columns[i].name, name) == 0)
-			return (int) i;
-	}
-	return -1;
+	return cdc_table_def_column(def, name);
 }
 
 /* Names that one side has and the other has not. Returns the reason, or NULL and the map filled. */

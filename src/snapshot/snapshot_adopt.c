@@ -8,8 +8,8 @@
  *	  A dump has the names of a pipeline's tables and their rows. What the stream
  *	  needs besides is asked from the source now: its identity, and the tables'
  *	  definitions. Should a table have had another shape at the position, the
- *	  stream meets that shape in the log and stops the table there, as it does
- *	  with every change of shape; no row is read by a wrong definition.
+ *	  stream meets that shape in the log, as with every change of shape that no
+ *	  statement told (apply_schema_event.c); no row is read by a wrong definition.
  *
  *	  A table that was stopped or being copied when the dump was taken lacks
  *	  rows, or has some that are newer than the position: it stays stopped, and

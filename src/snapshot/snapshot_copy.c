@@ -67,7 +67,6 @@ snapshot_create(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint, 
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "cdc snapshot", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
 	SnapshotCopy *copy = palloc0(sizeof(SnapshotCopy));
-	const char *on_error;
 
 	copy->cxt = cxt;
 	copy->step_cxt = AllocSetContextCreate(cxt, "cdc snapshot step", ALLOCSET_DEFAULT_SIZES);
@@ -79,9 +78,8 @@ snapshot_create(const CatalogPipeline *pipeline, const MysqlEndpoint *endpoint, 
 	copy->identity = pstrdup(identity);
 	copy->max_rows = max_rows;
 	copy->hooks = *hooks;
-	on_error = util_option_text(&catalog_pipeline_options, "on_error", catalog_pipeline_option(pipeline, "on_error"));
-	copy->stop_pipeline = strcmp(on_error, "stop") == 0;
-	copy->keep_dead_letters = strcmp(on_error, "dead_letter") == 0;
+	copy->stop_pipeline = catalog_pipeline_on_error(pipeline) == CATALOG_ON_ERROR_STOP;
+	copy->keep_dead_letters = catalog_pipeline_on_error(pipeline) == CATALOG_ON_ERROR_DEAD_LETTER;
 	transform_options_read(pipeline, &copy->types);
 	cdc_arena_init(&copy->arena,
 				   util_context_allocator(AllocSetContextCreate(cxt, "cdc snapshot values",

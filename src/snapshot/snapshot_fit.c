@@ -47,17 +47,6 @@ make_plan(const SnapshotPrepare *p, const SnapshotCandidate *c, SchemaEvolve *ev
 	return plan;
 }
 
-static int
-key_column(const CdcTableDef *def, uint32 part)
-{
-	for (uint32 i = 0; i < def->ncolumns; i++)
-	{
-		if (def->columns[i].key_part == part)
-			return (int) i;
-	}
-	return -1;
-}
-
 /* Is there a column now that comes from that one? */
 static bool
 is_origin(const int *origin, uint32 n, int before)
@@ -79,8 +68,8 @@ match_key(const CdcTableDef *before, const CdcTableDef *after, int *origin)
 {
 	for (uint32 part = 1; part <= after->nkey; part++)
 	{
-		int			now = key_column(after, part);
-		int			old = key_column(before, part);
+		int			now = cdc_table_def_key_column(after, part);
+		int			old = cdc_table_def_key_column(before, part);
 
 		if (now >= 0 && old >= 0 && origin[now] < 0 && !is_origin(origin, after->ncolumns, old) &&
 			after->columns[now].type == before->columns[old].type)

@@ -299,12 +299,7 @@ is_of_source(const CdcTableDef *def, const char *name)
 {
 	char	   *utf8 = pg_server_to_any(pstrdup(name), (int) strlen(name), PG_UTF8);
 
-	for (uint32 i = 0; i < def->ncolumns; i++)
-	{
-		if (strcmp(def->columns[i].name, utf8) == 0)
-			return true;
-	}
-	return false;
+	return cdc_table_def_column(def, utf8) >= 0;
 }
 
 /* "s.id = t.id AND ...": the primary key of the table; NULL when it has none. */

@@ -39,25 +39,13 @@ is_same(const CdcColumnDef *a, const CdcColumnDef *b)
 		same_text(a->comment, b->comment);
 }
 
-/* The column of the projection of that name; NULL: none. */
-static const TransformColumn *
-find_column(const Transform *transform, const char *name)
-{
-	for (int i = 0; i < transform->ncolumns; i++)
-	{
-		if (strcmp(transform->columns[i].name, name) == 0)
-			return &transform->columns[i];
-	}
-	return NULL;
-}
-
 /* Does a column of the source go into the target's of its name, as it is? */
 static bool
 passes_by_name(const TransformTable *table, int column)
 {
-	const TransformColumn *to = find_column(table->transform, NameStr(TupleDescAttr(table->transform->desc, column)->attname));
+	int			to = transform_column(table->transform, NameStr(TupleDescAttr(table->transform->desc, column)->attname));
 
-	return to != NULL && to->from == column + 1;
+	return to >= 0 && table->transform->columns[to].from == column + 1;
 }
 
 /* Is something else made of it too, or do rows pass by it? */

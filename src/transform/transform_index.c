@@ -101,12 +101,7 @@ find_index(const CdcTableDef *def, const char *name)
 static int
 find_column(const CdcTableDef *def, const char *name)
 {
-	for (uint32 i = 0; name != NULL && i < def->ncolumns; i++)
-	{
-		if (strcmp(def->columns[i].name, name) == 0)
-			return (int) i;
-	}
-	return -1;
+	return name != NULL ? cdc_table_def_column(def, name) : -1;
 }
 
 /* Is it the same index before and after, its columns maybe with other names? */

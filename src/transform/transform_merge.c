@@ -228,17 +228,6 @@ fit_column(const TransformTable *table, int column, TupleDesc desc, const Bitmap
 		appendStringInfo(next_part(parts), "ALTER COLUMN %s DROP NOT NULL", name);
 }
 
-static bool
-is_given(const TransformTable *table, const char *name)
-{
-	for (int i = 0; i < table->transform->ncolumns; i++)
-	{
-		if (strcmp(table->transform->columns[i].name, name) == 0)
-			return true;
-	}
-	return false;
-}
-
 char *
 transform_merge_statement(const TransformTable *table, Relation rel, bool or_text, const SchemaTypeOptions *options, bool *changes_key)
 {
@@ -258,7 +247,7 @@ transform_merge_statement(const TransformTable *table, Relation rel, bool or_tex
 		Form_pg_attribute att = TupleDescAttr(desc, i);
 
 		if (!att->attisdropped && att->attnotnull && !att->atthasdef && att->attidentity == '\0' &&
-			!is_in_key(key, att->attnum) && !is_given(table, NameStr(att->attname)))
+			!is_in_key(key, att->attnum) && transform_column(table->transform, NameStr(att->attname)) < 0)
 			appendStringInfo(next_part(&parts), "ALTER COLUMN %s DROP NOT NULL", quote_identifier(NameStr(att->attname)));
 	}
 	if (parts.len == 0)

@@ -218,6 +218,17 @@ compile_filter(Transform *transform, Node *raw)
 	free_parsestate(pstate);
 }
 
+int
+transform_column(const Transform *transform, const char *name)
+{
+	for (int i = 0; i < transform->ncolumns; i++)
+	{
+		if (strcmp(transform->columns[i].name, name) == 0)
+			return i;
+	}
+	return -1;
+}
+
 Transform *
 transform_compile(const TransformRule *rule, TupleDesc desc, int nsource)
 {

@@ -81,6 +81,9 @@ extern const char *transform_meta_name(TransformMeta meta);
  */
 extern Transform *transform_compile(const TransformRule *rule, TupleDesc desc, int nsource);
 
+/* Index of the projection's column of that name; -1: none. */
+extern int	transform_column(const Transform *transform, const char *name);
+
 /* The column's expression as a value of that type, as INSERT would take it; false when it cannot be. */
 extern bool transform_coerce(Transform *transform, int column, Oid typid, int32 typmod);
 

@@ -85,17 +85,6 @@ throw_key(const TransformTable *table, const char *hint, const char *fmt,...)
 			 errhint("%s", hint)));
 }
 
-static int
-find_column(const Transform *transform, const char *name)
-{
-	for (int i = 0; i < transform->ncolumns; i++)
-	{
-		if (strcmp(transform->columns[i].name, name) == 0)
-			return i;
-	}
-	return -1;
-}
-
 /* Is it a function of the source's key, the same for a row however it changes? */
 static bool
 is_of_key(const TransformTable *table, int column)
@@ -124,7 +113,7 @@ column_for_part(const TransformTable *table, int part)
 		if (transform->columns[i].from == part + 1)
 			return i;
 	}
-	return find_column(transform, server_text(table->def->columns[part].name));
+	return transform_column(transform, server_text(table->def->columns[part].name));
 }
 
 /* Every part of the source's key has to go into the target's. */
@@ -161,7 +150,7 @@ set_key(TransformTable *table)
 	table->key = palloc0(sizeof(int) * Max(def->nkey, list_length(rule->key)));
 	foreach(lc, rule->key)
 	{
-		int			column = find_column(table->transform, lfirst(lc));
+		int			column = transform_column(table->transform, lfirst(lc));
 
 		if (column < 0)
 			throw_key(table, "Name columns that the projection makes.",

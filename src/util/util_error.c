@@ -249,3 +249,16 @@ util_error_info(const ErrorData *edata)
 		hide_values(info, edata);
 	return info;
 }
+
+UtilErrorInfo *
+util_error_info_of_data(MemoryContext cxt)
+{
+	ErrorData  *edata;
+
+	MemoryContextSwitchTo(cxt);
+	edata = CopyErrorData();
+	if (util_error_class(edata->sqlerrcode) != UTIL_ERROR_DATA)
+		PG_RE_THROW();
+	FlushErrorState();
+	return util_error_info(edata);
+}

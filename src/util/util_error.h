@@ -54,6 +54,9 @@ typedef struct UtilErrorInfo
 /* Without any value of a row, for the log and the views. */
 extern UtilErrorInfo *util_error_info(const ErrorData *edata);
 
+/* In a PG_CATCH: the same of the error that was caught, in cxt. One that is not about values is thrown on, as it is. */
+extern UtilErrorInfo *util_error_info_of_data(MemoryContext cxt);
+
 /* All that it says, for those who may see the rows. */
 extern UtilErrorInfo *util_error_info_with_values(const ErrorData *edata);
 

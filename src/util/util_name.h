@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * util_name.h
- *	  Names that are longer than PostgreSQL's.
+ *	  Names that are longer than PostgreSQL's; lists of names.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -11,6 +11,8 @@
 
 #include "postgres.h"
 
+#include "nodes/pg_list.h"
+
 /* Is a name too long for an identifier? */
 extern bool util_name_is_long(const char *name);
 
@@ -19,5 +21,11 @@ extern bool util_name_is_long(const char *name);
  * makes it another name than those that begin alike.
  */
 extern char *util_name_with_hash(const char *name, const char *seed);
+
+/* Is a name in a List of char *? */
+extern bool util_name_in(const List *names, const char *name);
+
+/* A List of char * as text[]. */
+extern Datum util_text_array(const List *list);
 
 #endif							/* CDC_UTIL_NAME_H */

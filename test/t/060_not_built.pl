@@ -1,4 +1,4 @@
-# What is not built yet, or not wanted, stops the table it concerns, with a named state and a hint, before anything of it is applied; the other
+# What is not built, or not wanted (schema_changes "exception"), stops the table it concerns, with a named state and a hint, before anything of it is applied; the other
 # tables go on.
 
 use strict;
