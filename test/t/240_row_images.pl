@@ -167,7 +167,7 @@ $pipeline->wait_for_table_state('strange', 'stopped');
 is($pipeline->table_status('strange', 'last_error_sqlstate'), 'YC005', 'a FLOAT default that the server prints rounded stops the table');
 like($pipeline->table_status('strange', 'last_error_detail'), qr/Column "f" is not in the row image/, 'which names the column');
 
-# ---- a default that is altered in the middle of the stream: the definition no longer tells what a row got
+# ---- a default that is altered in the middle of the stream: a row gets the one of its time
 $do->('insert into altered (id) values (1)');
 $source->sql('alter table shop.altered alter column v set default 5');
 $image->('FULL');
@@ -179,17 +179,18 @@ $pipeline->is_same('a default that is altered harms no row that is told whole', 
 $postgres->restart;
 $pipeline->wait_for_state('streaming');
 $do->('insert into altered (id) values (4)');
-$pipeline->wait_for_table_state('altered', 'stopped');
-like($pipeline->table_status('altered', 'last_error_detail'), qr/defaults of the table were altered/, 'one that is not told is not guessed, also after a restart');
+$pipeline->wait_for_catchup;
+$pipeline->is_same('one that is not told is the one that was declared then, also after a restart', 'altered');
 
 # ---- what MariaDB does not log
 if (!$mysql)
 {
+	$postgres->psql('create table shop.generated (id int primary key, v int, twice int generated always as (v * 2) stored)');
 	$source->sql('create table shop.upsert (id int primary key, v int, w int default 4)', 'insert into shop.upsert values (1, 1, 1), (2, 2, 2)',
 		'create table shop.computed (id int primary key, v int, twice int generated always as (v * 2) virtual)', 'insert into shop.computed (id, v) values (1, 1)',
 		'create table shop.generated (id int primary key, v int, twice int generated always as (v * 2) virtual)', 'insert into shop.generated (id, v) values (1, 1)');
-	$postgres->psql('create table shop.generated (id int primary key, v int, twice int generated always as (v * 2) stored)');
-	for (qw(upsert computed generated)) { $postgres->psql("select cdc_add_table('shop_in', 'shop.$_')"); $pipeline->wait_for_table_state($_, 'streaming'); }
+	$pipeline->wait_for_catchup;
+	$pipeline->wait_for_table_state($_, 'streaming') for qw(upsert computed generated);
 	$do->("insert into generated (id, v) values (2, 2)", 'update generated set v = 5 where id = 1', 'update upsert set id = 3, v = 7 where id = 2');
 	$pipeline->wait_for_catchup;
 	$pipeline->is_same('a column that the target computes itself needs no value', 'generated', 'upsert');
