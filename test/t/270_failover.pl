@@ -37,7 +37,6 @@ is($postgres->psql('select identity from cdc_bridge.position'), CdcBridge::Pair:
 $a->sql('create table shop.joined (id int primary key, v int)', 'insert into shop.joined values (1, 1), (2, 2)', ('flush binary logs') x 5,
 	'insert into shop.joined values (3, 3)');
 $pipeline->wait_for_catchup;
-$postgres->psql("select cdc_add_table('shop_in', 'shop.joined')");
 $pipeline->wait_for_table_state('joined', 'streaming');
 
 # ---- 1. the followed server dies under writers, with kills of ours in between
@@ -67,12 +66,11 @@ is($postgres->psql("select count(*) from cdc_bridge.table_state where join_file 
 
 $a->start;
 $a->replicate_from($b);
-$b->sql('create table shop.big (id int primary key, v varchar(100))',
-	q{insert into shop.big select a.id + 100 * (b.id - 1), repeat('abcdefghij', 5) from shop.t a, shop.t b where b.id <= 20});
-$pipeline->wait_for_catchup;
 $postgres->psql(q{select cdc_alter_pipeline('shop_in', options => '{"max_rows_per_second": 300, "snapshot_chunk_rows": 50}')});
 $pipeline->wait_for_state('streaming');
-$postgres->psql(q{select cdc_add_table('shop_in', 'shop.big'); select cdc_resync_table('shop_in', 'shop.t')});
+$b->sql('create table shop.big (id int primary key, v varchar(100))',
+	q{insert into shop.big select a.id + 100 * (b.id - 1), repeat('abcdefghij', 5) from shop.t a, shop.t b where b.id <= 20});
+$postgres->psql(q{select cdc_resync_table('shop_in', 'shop.t')});
 ok(poll_until(sub { my $n = $postgres->psql("select coalesce(sum(chunks), 0) from cdc_bridge.snapshot_chunk where state = 'done'"); $n >= 2; }), 'a copy is under way');
 $b->start_writers(2, $write);
 $b->sql('update shop.big set v = concat(v, 1) where id % 3 = 0', 'delete from shop.big where id % 7 = 0');
