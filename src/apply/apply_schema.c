@@ -38,6 +38,7 @@
 #include "utils/snapmgr.h"
 
 #include "apply/apply_private.h"
+#include "catalog/catalog_dead_letter.h"
 #include "catalog/catalog_lock.h"
 #include "ddl/statement.h"
 #include "ddl/table_change.h"
@@ -210,6 +211,26 @@ ask_for_copy(Apply *apply, const ApplySchemaChange *change, const char *why)
 	tell_copy(apply, change->table, why);
 }
 
+/*
+ * Dead letters name their rows by the key as it was when they were made: a later change of such a row would not be known for one
+ * when the key is another one, and a replay could bring the older row back over it. A new copy has the rows without them.
+ */
+static const char *
+why_letters_want_copy(const Apply *apply, const ApplySchemaChange *change)
+{
+	const SchemaEvolve *evolve = &change->evolve;
+	bool		differs = schema_key_differs(evolve);
+
+	for (uint32 part = 1; part <= evolve->after->nkey && !differs; part++)
+	{
+		int			column = cdc_table_def_key_column(evolve->after, part);
+
+		differs = schema_type_differs(&evolve->before->columns[evolve->origin[column]], &evolve->after->columns[column]);
+	}
+	return differs && catalog_dead_letter_is_any_open(apply->pipeline_id, change->table->table_id)
+		? "it has dead letters, which are found by the key that it had" : NULL;
+}
+
 /* One try, in the open transaction, which the caller commits. */
 static void
 attempt(Apply *apply, ApplySchemaChange *change)
@@ -241,6 +262,8 @@ attempt(Apply *apply, ApplySchemaChange *change)
 	heap_row_close(heap_row_open(table->target, change->after, &apply->types));
 
 	copy = change->evolve.has_rows ? (change->copy != NULL ? change->copy : plan->copy) : NULL;
+	if (copy == NULL)
+		copy = why_letters_want_copy(apply, change);
 	if (copy != NULL && change->after->nkey == 0)
 		ereport(ERROR,
 				(errcode(CDC_ERRCODE_TABLE_CHANGED),

@@ -33,27 +33,6 @@ add_step(SchemaPlan *plan, CatalogChangeKind kind, int column, char *copy)
 }
 
 static bool
-same_labels(const CdcColumnDef *a, const CdcColumnDef *b)
-{
-	if (a->nlabels != b->nlabels)
-		return false;
-	for (uint32 i = 0; i < a->nlabels; i++)
-	{
-		if (a->labels[i].len != b->labels[i].len || memcmp(a->labels[i].data, b->labels[i].data, a->labels[i].len) != 0)
-			return false;
-	}
-	return true;
-}
-
-static bool
-type_differs(const CdcColumnDef *a, const CdcColumnDef *b)
-{
-	return a->type != b->type || a->is_unsigned != b->is_unsigned || a->is_boolean != b->is_boolean || a->length != b->length ||
-		a->precision != b->precision || a->scale != b->scale || a->is_generated != b->is_generated || !same_labels(a, b) ||
-		(a->collation != 0 && b->collation != 0 && a->collation != b->collation);
-}
-
-static bool
 is_integer(const CdcColumnDef *column)
 {
 	return column->type == CDC_TYPE_TINYINT || column->type == CDC_TYPE_SMALLINT || column->type == CDC_TYPE_MEDIUMINT ||
@@ -86,7 +65,7 @@ plan_column(SchemaPlan *plan, const ApplySchemaChange *change, int i)
 	}
 	if (strcmp(before->name, after->name) != 0)
 		add_step(plan, CATALOG_CHANGE_RENAME_COLUMN, i, "the values of a column that got another name are under the old one");
-	if (type_differs(before, after))
+	if (schema_type_differs(before, after))
 		add_step(plan, CATALOG_CHANGE_ALTER_TYPE, i, only_widens(before, after) ? NULL : "values of a column may have been converted");
 	if (before->nullable != after->nullable)
 		add_step(plan, CATALOG_CHANGE_ALTER_NULLABILITY, i,

@@ -198,6 +198,23 @@ catalog_dead_letter_each(int32 pipeline_id, CatalogLetterLook look, void *arg)
 	MemoryContextDelete(cxt);
 }
 
+bool
+catalog_dead_letter_is_any_open(int32 pipeline_id, int32 table_id)
+{
+	bool		found = false;
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	begin_table(&scan, AccessShareLock, pipeline_id, table_id, Anum_dead_letter_new_key, NULL);
+	while (!found && HeapTupleIsValid(tuple = catalog_scan_next(&scan)))
+	{
+		CHECK_FOR_INTERRUPTS();
+		found = is_open(tuple, RelationGetDescr(scan.rel));
+	}
+	catalog_scan_end(&scan);
+	return found;
+}
+
 int64
 catalog_dead_letter_keys(int32 pipeline_id, int32 table_id, int64 *last, CatalogLetterKey look, void *arg)
 {

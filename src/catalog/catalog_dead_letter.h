@@ -76,9 +76,10 @@ extern void catalog_dead_letter_each(int32 pipeline_id, CatalogLetterLook look, 
 
 /*
  * Hand over the keys of a table's open letters whose number is above *last, and set that to the highest number seen; 0:
- * those of all. Returns how many letters these are.
+ * those of all. Returns how many letters these are. And: are there any?
  */
 typedef void (*CatalogLetterKey) (void *arg, int32 table_id, const bytea *key);
+extern bool catalog_dead_letter_is_any_open(int32 pipeline_id, int32 table_id);
 extern int64 catalog_dead_letter_keys(int32 pipeline_id, int32 table_id, int64 *last, CatalogLetterKey look, void *arg);
 
 /* Write what became of a letter: its state, with reason and request; error: why it failed (NULL: leave the last one). */

@@ -84,6 +84,10 @@ extern bool schema_evolve_has_commands(const SchemaPlan *plan);
  */
 extern bool schema_evolve_origins(const CdcTableDef *before, const CdcTableDef *after, int *origin);
 
+/* Is the type of a column another one, with all that belongs to it? And: is the key made of other columns? */
+extern bool schema_type_differs(const CdcColumnDef *a, const CdcColumnDef *b);
+extern bool schema_key_differs(const SchemaEvolve *evolve);
+
 /*
  * Carry a plan out as the target's owner; the caller holds an AccessExclusiveLock on the target, and has closed it. With mode
  * TRY_EVOLVE a step that fails is passed over.

@@ -288,8 +288,8 @@ placeholder(const Planner *p, const CdcColumnDef *column, const char *type)
 
 /* ------------------------------------------------------------------------- key */
 
-static bool
-key_differs(const SchemaEvolve *evolve)
+bool
+schema_key_differs(const SchemaEvolve *evolve)
 {
 	if (evolve->before->nkey != evolve->after->nkey)
 		return true;
@@ -334,7 +334,7 @@ plan_old_key(Planner *p)
 	const SchemaEvolve *evolve = p->evolve;
 	SchemaStep *step;
 
-	p->key_changes = key_differs(evolve);
+	p->key_changes = schema_key_differs(evolve);
 	for (uint32 i = 0; i < evolve->after->ncolumns && !p->key_changes; i++)
 	{
 		const CdcColumnDef *column = &evolve->after->columns[i];
@@ -553,8 +553,8 @@ plan_renames(Planner *p)
 
 /* ----------------------------------------------------------------------- types */
 
-static bool
-type_differs(const CdcColumnDef *a, const CdcColumnDef *b)
+bool
+schema_type_differs(const CdcColumnDef *a, const CdcColumnDef *b)
 {
 	if (a->type != b->type || a->is_unsigned != b->is_unsigned || a->length != b->length ||
 		a->precision != b->precision || a->scale != b->scale || a->is_boolean != b->is_boolean ||
@@ -1063,7 +1063,7 @@ schema_evolve_plan(SchemaEvolve *evolve)
 	for (uint32 i = 0; i < n; i++)
 	{
 		if (evolve->origin[i] >= 0 && !p.is_renamed[i] &&
-			type_differs(&evolve->before->columns[evolve->origin[i]], &evolve->after->columns[i]))
+			schema_type_differs(&evolve->before->columns[evolve->origin[i]], &evolve->after->columns[i]))
 			plan_type(&p, (int) i);
 		else if (evolve->origin[i] >= 0 && !p.is_renamed[i] &&
 				 may_have_lost_characters(evolve, &evolve->before->columns[evolve->origin[i]], &evolve->after->columns[i]))
