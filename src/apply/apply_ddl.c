@@ -22,6 +22,7 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
@@ -102,22 +103,44 @@ apply_ddl_await(Apply *apply, ApplyDdlWait *wait)
 	pgstat_report_activity(STATE_RUNNING, before);
 }
 
+/* Has another worker said that of the table, and ended before it got the lock? Only then has one that streams such a notice. */
+static bool
+has_old_notice(Apply *apply, const ApplyTable *table)
+{
+	const CatalogTable *now = catalog_table_by_id(apply->pipeline_id, table->table_id);
+
+	return now != NULL && now->state == CATALOG_TABLE_STREAMING && !OidIsValid(now->swap_into) && !now->resync_wanted &&
+		now->last_error.sqlstate != NULL && strcmp(now->last_error.sqlstate, unpack_sql_state(ERRCODE_LOCK_NOT_AVAILABLE)) == 0;
+}
+
 void
 apply_ddl_got_locks(Apply *apply, const ApplyDdlWait *wait)
 {
 	ListCell   *lc;
 
-	if (wait->tries == 0)
-		return;
+	PushActiveSnapshot(GetTransactionSnapshot());
 	foreach(lc, wait->tables)
-		catalog_table_set_notice(apply->pipeline_id, ((const ApplyTable *) lfirst(lc))->table_id, NULL);
+	{
+		const ApplyTable *table = lfirst(lc);
+
+		if (wait->tries > 0 || has_old_notice(apply, table))
+			catalog_table_set_notice(apply->pipeline_id, table->table_id, NULL);
+	}
+	PopActiveSnapshot();
+}
+
+MemoryContext
+apply_ddl_try_context(Apply *apply)
+{
+	return AllocSetContextCreate(apply->change_cxt, "cdc apply try", ALLOCSET_DEFAULT_SIZES);
 }
 
 /* One try. Locks that the step does not get in time are an error; those of the catalog afterwards are waited for. */
 static void
-run_step(Apply *apply, ApplyDdlStep step, void *arg)
+run_step(Apply *apply, MemoryContext cxt, ApplyDdlStep step, void *arg)
 {
 	apply_begin(apply);
+	MemoryContextSwitchTo(cxt);
 	util_lock_wait_briefly();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	step(apply, arg);
@@ -137,10 +160,12 @@ apply_ddl_try(Apply *apply, List *tables, ApplyDdlStep step, void *arg)
 		apply_commit(apply);	/* only whole transactions are in it, and batches were written */
 	for (;;)
 	{
+		MemoryContext cxt = apply_ddl_try_context(apply);
+
 		edata = NULL;
 		PG_TRY();
 		{
-			run_step(apply, step, arg);
+			run_step(apply, cxt, step, arg);
 			apply_ddl_got_locks(apply, &wait);
 			apply->commit_due = true;
 		}
@@ -157,8 +182,10 @@ apply_ddl_try(Apply *apply, List *tables, ApplyDdlStep step, void *arg)
 		PG_END_TRY();
 		if (edata == NULL)
 			return NULL;
+		MemoryContextDelete(cxt);
 		if (!util_lock_is_missed(edata->sqlerrcode))
 			return util_error_info(edata);
+		FreeErrorData(edata);
 		apply_ddl_await(apply, &wait);
 	}
 }

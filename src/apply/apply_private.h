@@ -629,6 +629,9 @@ typedef struct ApplyDdlWait
  * came through: say nothing any more.
  */
 extern void apply_ddl_await(Apply *apply, ApplyDdlWait *wait);
+
+/* What a try needs, for the caller to delete when it was in vain: there may be as many tries as somebody else wants. */
+extern MemoryContext apply_ddl_try_context(Apply *apply);
 extern void apply_ddl_got_locks(Apply *apply, const ApplyDdlWait *wait);
 
 /* ---- apply_history.c ---- */

@@ -45,6 +45,7 @@
 #include "schema/evolve.h"
 #include "transform/transform_index.h"
 #include "transform/transform_table.h"
+#include "util/util_arena.h"
 #include "util/util_lock.h"
 #include "util/util_spi.h"
 #include "util/util_wait.h"
@@ -211,35 +212,47 @@ ask_for_copy(Apply *apply, const ApplySchemaChange *change, const char *why)
 	tell_copy(apply, change->table, why);
 }
 
+/* Are rows told from each other by something else afterwards: by another key or, where there is none, by other columns? */
+static bool
+rows_are_told_otherwise(const SchemaEvolve *evolve)
+{
+	const CdcTableDef *after = evolve->after;
+	uint32		kept = 0;
+
+	if (schema_key_differs(evolve))
+		return true;
+	for (uint32 i = 0; i < after->ncolumns; i++)
+	{
+		if (after->nkey > 0 && after->columns[i].key_part == 0)
+			continue;
+		if (evolve->origin[i] < 0 || schema_type_differs(&evolve->before->columns[evolve->origin[i]], &after->columns[i]))
+			return true;
+		kept++;
+	}
+	return after->nkey == 0 && kept < evolve->before->ncolumns;
+}
+
 /*
- * Dead letters name their rows by the key as it was when they were made: a later change of such a row would not be known for one
- * when the key is another one, and a replay could bring the older row back over it. A new copy has the rows without them.
+ * Dead letters name their rows by the key, or the columns, as these were when they were made: a later change of such a row would
+ * not be known for one, and a replay could bring an older row back over it. A new copy has the rows without letters.
  */
 static const char *
 why_letters_want_copy(const Apply *apply, const ApplySchemaChange *change)
 {
-	const SchemaEvolve *evolve = &change->evolve;
-	bool		differs = schema_key_differs(evolve);
-
-	for (uint32 part = 1; part <= evolve->after->nkey && !differs; part++)
-	{
-		int			column = cdc_table_def_key_column(evolve->after, part);
-
-		differs = schema_type_differs(&evolve->before->columns[evolve->origin[column]], &evolve->after->columns[column]);
-	}
-	return differs && catalog_dead_letter_is_any_open(apply->pipeline_id, change->table->table_id)
-		? "it has dead letters, which are found by the key that it had" : NULL;
+	return rows_are_told_otherwise(&change->evolve) && catalog_dead_letter_is_any_open(apply->pipeline_id, change->table->table_id)
+		? "it has dead letters, which are found by the columns that it had" : NULL;
 }
 
 /* One try, in the open transaction, which the caller commits. */
 static void
-attempt(Apply *apply, ApplySchemaChange *change)
+attempt(Apply *apply, MemoryContext cxt, ApplySchemaChange *change)
 {
 	ApplyTable *table = change->table;
 	SchemaPlan *plan;
 	const char *copy;
 
 	apply_begin(apply);
+	MemoryContextSwitchTo(cxt);
 	util_lock_wait_briefly();
 	catalog_lock_table(apply->pipeline_id, table->table_id, RowExclusiveLock);
 	PushActiveSnapshot(GetTransactionSnapshot());
@@ -326,6 +339,7 @@ apply_schema_carry_out(Apply *apply, ApplySchemaChange *change)
 	char	   *before = pstrdup(activity ? activity : "");
 	ErrorData  *volatile edata = NULL;
 	volatile bool done = false;
+	CdcTableDef *after = change->after;
 	ApplyDdlWait wait = {.tables = list_make1(change->table)};
 
 	change->wait = &wait;
@@ -335,16 +349,18 @@ apply_schema_carry_out(Apply *apply, ApplySchemaChange *change)
 		apply_commit(apply);	/* only whole transactions are in it */
 	while (!done)
 	{
-		/* the plan marks columns in it */
-		CdcTableDef *after = cdc_table_def_copy(change->after, &apply->arena);
+		MemoryContext cxt = apply_ddl_try_context(apply);
+		CdcArena	arena;
 
-		if (after == NULL)
+		/* the plan marks columns in it */
+		cdc_arena_init(&arena, util_context_allocator(cxt), 0);
+		change->after = cdc_table_def_copy(after, &arena);
+		if (change->after == NULL)
 			util_throw_out_of_memory();
-		change->after = after;
 		edata = NULL;
 		PG_TRY();
 		{
-			attempt(apply, change);
+			attempt(apply, cxt, change);
 			done = true;
 		}
 		PG_CATCH();
@@ -359,6 +375,8 @@ apply_schema_carry_out(Apply *apply, ApplySchemaChange *change)
 		if (edata == NULL)
 			break;
 		apply_abandon(apply);
+		change->after = after;
+		MemoryContextDelete(cxt);
 		if (!util_lock_is_missed(edata->sqlerrcode))
 		{
 			ApplyResult result = stop_for(apply, change, edata);
@@ -366,6 +384,7 @@ apply_schema_carry_out(Apply *apply, ApplySchemaChange *change)
 			pgstat_report_activity(STATE_RUNNING, before);
 			return result;
 		}
+		FreeErrorData(edata);
 		apply_ddl_await(apply, &wait);
 	}
 	pgstat_report_activity(STATE_RUNNING, before);

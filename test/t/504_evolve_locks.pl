@@ -51,6 +51,17 @@ $pipeline->is_same('when the way is free the target follows', 'busy', 'other');
 is($pipeline->table_status('busy', 'last_error'), '', 'and nothing is said any more');
 is($postgres->psql(q{select count(*) from cdc_schema_history where source_table = 'busy'}), '1', 'once');
 
+# the way becomes free while nobody waits
+$session = session('select count(*) from shop.busy');
+$source->sql('alter table shop.busy add x int');
+ok($postgres->poll(q{select last_error_sqlstate from pg_stat_cdc_table where source_table = 'busy'}, '55P03'), 'the table waits');
+$pipeline->stop;
+print $session "commit;\n";
+close($session);
+$pipeline->start->wait_for_catchup;
+$pipeline->is_same('the next worker finds the way free', 'busy');
+is($pipeline->table_status('busy', 'last_error'), '', 'and what the last one said is gone');
+
 # a view
 $postgres->psql('create view public.uses_v as select v from shop.viewed');
 $source->sql('alter table shop.viewed modify v bigint', 'insert into shop.viewed values (2, 2)', 'insert into shop.other values (3, 3)');
