@@ -287,13 +287,9 @@ check_this_server(ReturnSetInfo *rsinfo)
 static CdcCheckLine *
 line_of_error(const char *check, const ErrorData *edata)
 {
-	CdcCheckLine *line = palloc0(sizeof(CdcCheckLine));
-
-	line->check = check;
-	line->status = "error";
-	line->detail = edata->detail != NULL ? psprintf("%s. %s", edata->message, edata->detail) : pstrdup(edata->message);
-	line->hint = edata->hint != NULL ? pstrdup(edata->hint) : NULL;
-	return line;
+	return source_check_line(check, "error",
+							 edata->detail != NULL ? psprintf("%s. %s", edata->message, edata->detail) : pstrdup(edata->message),
+							 edata->hint != NULL ? pstrdup(edata->hint) : NULL);
 }
 
 typedef struct TryCheck

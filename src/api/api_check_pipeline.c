@@ -55,18 +55,6 @@ typedef struct CheckPipeline
 	const CatalogTable *table;	/* the one that is looked at */
 } CheckPipeline;
 
-static CdcCheckLine *
-make_line(const char *check, const char *status, const char *detail, const char *hint)
-{
-	CdcCheckLine *line = palloc0(sizeof(CdcCheckLine));
-
-	line->check = check;
-	line->status = status;
-	line->detail = detail;
-	line->hint = hint;
-	return line;
-}
-
 static void
 put_lines(CheckPipeline *c, List *lines)
 {
@@ -160,8 +148,8 @@ check_server(void *arg)
 	serverid = api_source_server(c->pipeline->source, c->pipeline->owner);
 	api_check_user_mapping(serverid, c->pipeline->source, c->pipeline->owner);
 	c->serverid = serverid;
-	return list_make1(make_line("server", "ok",
-								psprintf("The owner may use server \"%s\" and has a user mapping.", c->pipeline->source), NULL));
+	return list_make1(source_check_line("server", "ok",
+										psprintf("The owner may use server \"%s\" and has a user mapping.", c->pipeline->source), NULL));
 }
 
 /* Is a table of the source one of the pipeline's? */
@@ -206,7 +194,7 @@ check_position(void *arg)
 	CatalogPosition *position = catalog_position_load(c->pipeline->id, false);
 
 	if (position == NULL)
-		return list_make1(make_line("position", "ok", "There is none yet: the first start copies the tables.", NULL));
+		return list_make1(source_check_line("position", "ok", "There is none yet: the first start copies the tables.", NULL));
 	return source_choose_check(mysql_endpoint_load(c->serverid, c->pipeline->owner), c->pipeline, position);
 }
 
@@ -269,10 +257,10 @@ read_places(const CheckPipeline *c, List **lines)
 		if (has_place)
 			places = lappend(places, place);
 		else
-			*lines = lappend(*lines, make_line(psprintf("table %s", place->source), "error",
-											   psprintf("It cannot go to \"%s\": the name is empty, or the schema belongs to the system.",
-														place->target),
-											   "Set the option \"routes\" with cdc_alter_pipeline()."));
+			*lines = lappend(*lines, source_check_line(psprintf("table %s", place->source), "error",
+													   psprintf("It cannot go to \"%s\": the name is empty, or the schema belongs to the system.",
+																place->target),
+													   "Set the option \"routes\" with cdc_alter_pipeline()."));
 	}
 	mysql_session_close(session);
 	list_sort(places, compare_places);
@@ -297,19 +285,19 @@ check_routes(void *arg)
 
 		if (before != NULL && strcmp(before->target, place->target) == 0 &&
 			!(before->is_merged && place->is_merged))
-			lines = lappend(lines, make_line("routes", "error",
-											 psprintf("Source tables \"%s\" and \"%s\" both go to \"%s\"; the one that comes later stops.",
-													  before->source, place->source, place->target),
-											 "Leave one of them out with cdc_remove_table(), or give it another target with the option \"routes\"."));
+			lines = lappend(lines, source_check_line("routes", "error",
+													 psprintf("Source tables \"%s\" and \"%s\" both go to \"%s\"; the one that comes later stops.",
+															  before->source, place->source, place->target),
+													 "Leave one of them out with cdc_remove_table(), or give it another target with the option \"routes\"."));
 		before = place;
 		if (foreach_current_index(lc) < PLACES_TOLD)
 			appendStringInfo(&names, "%s%s -> %s", names.len > 0 ? ", " : "", place->source, place->target);
 	}
 	if (catalog_pipeline_option(c->pipeline, "routes") != NULL && places != NIL)
-		lines = lappend(lines, make_line("routes", "ok",
-										 psprintf("Where tables go: %s%s.", names.data,
-												  list_length(places) > PLACES_TOLD
-												  ? psprintf(", and %d more", list_length(places) - PLACES_TOLD) : ""), NULL));
+		lines = lappend(lines, source_check_line("routes", "ok",
+												 psprintf("Where tables go: %s%s.", names.data,
+														  list_length(places) > PLACES_TOLD
+														  ? psprintf(", and %d more", list_length(places) - PLACES_TOLD) : ""), NULL));
 	return lines;
 }
 
@@ -344,13 +332,13 @@ check_new_tables(void *arg)
 	}
 	mysql_session_close(session);
 	if (count == 0)
-		return list_make1(make_line("new tables", "ok", "Every table of the source that fits the patterns is mirrored.", NULL));
-	return list_make1(make_line("new tables", "warning",
-								psprintf("The source has %d tables that fit the patterns and are not mirrored: %s%s.",
-										 count, names.data, count > NEW_TABLES_TOLD ? ", ..." : ""),
-								psprintf("To let them join: SELECT cdc_add_table(%s, %s), which matches the whole list again; to leave one out: SELECT cdc_remove_table(%s, %s).",
-										 quote_literal_cstr(c->pipeline->name), quote_literal_cstr(first),
-										 quote_literal_cstr(c->pipeline->name), quote_literal_cstr(first))));
+		return list_make1(source_check_line("new tables", "ok", "Every table of the source that fits the patterns is mirrored.", NULL));
+	return list_make1(source_check_line("new tables", "warning",
+										psprintf("The source has %d tables that fit the patterns and are not mirrored: %s%s.",
+												 count, names.data, count > NEW_TABLES_TOLD ? ", ..." : ""),
+										psprintf("To let them join: SELECT cdc_add_table(%s, %s), which matches the whole list again; to leave one out: SELECT cdc_remove_table(%s, %s).",
+												 quote_literal_cstr(c->pipeline->name), quote_literal_cstr(first),
+												 quote_literal_cstr(c->pipeline->name), quote_literal_cstr(first))));
 }
 
 static void
@@ -387,15 +375,15 @@ restored_line(const CatalogPipeline *pipeline, const CatalogTable *table, const 
 	char	   *start = psprintf("SELECT cdc_start_pipeline(%s)", quote_literal_cstr(pipeline->name));
 
 	if (catalog_position_load(pipeline->id, false) == NULL)
-		return make_line(check, "warning", psprintf("%s.", how),
-						 "Say where its rows stand with cdc_set_position(), then start the pipeline. "
-						 "Or drop or empty the target table, and start the pipeline, which then copies it anew.");
+		return source_check_line(check, "warning", psprintf("%s.", how),
+								 "Say where its rows stand with cdc_set_position(), then start the pipeline. "
+								 "Or drop or empty the target table, and start the pipeline, which then copies it anew.");
 	if (!table->complete)
-		return make_line(check, "error",
-						 psprintf("%s, and its target table was not complete when the dump was taken, so the start will stop it.", how),
-						 "Start the pipeline, then use cdc_resync_table() to copy the table anew.");
-	return make_line(check, "warning",
-					 psprintf("%s. Its rows are taken to be those of the position that was set.", how), start);
+		return source_check_line(check, "error",
+								 psprintf("%s, and its target table was not complete when the dump was taken, so the start will stop it.", how),
+								 "Start the pipeline, then use cdc_resync_table() to copy the table anew.");
+	return source_check_line(check, "warning",
+							 psprintf("%s. Its rows are taken to be those of the position that was set.", how), start);
 }
 
 /* A step: open the target as the stream would, as the owner. NIL when all is well. */
@@ -411,15 +399,15 @@ check_target(void *arg)
 	if (table->definition == (Datum) 0)
 		return list_make1(restored_line(c->pipeline, table, check));
 	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table->target)))
-		return list_make1(make_line(check, "error",
-									psprintf("Its target table \"%s.%s\" does not exist any more.",
-											 table->target_schema, table->target_table),
-									"Use cdc_resync_table() to make and copy it anew."));
+		return list_make1(source_check_line(check, "error",
+											psprintf("Its target table \"%s.%s\" does not exist any more.",
+													 table->target_schema, table->target_table),
+											"Use cdc_resync_table() to make and copy it anew."));
 	if (!ConditionalLockRelationOid(table->target, RowExclusiveLock))
-		return list_make1(make_line(check, "warning",
-									psprintf("Its target table \"%s.%s\" is locked by somebody, who holds up the pipeline.",
-											 table->target_schema, table->target_table),
-									"pg_locks shows who holds a lock on it."));
+		return list_make1(source_check_line(check, "warning",
+											psprintf("Its target table \"%s.%s\" is locked by somebody, who holds up the pipeline.",
+													 table->target_schema, table->target_table),
+											"pg_locks shows who holds a lock on it."));
 
 	GetUserIdAndSecContext(&user, &sec_context);
 	SetUserIdAndSecContext(c->pipeline->owner, sec_context | SECURITY_LOCAL_USERID_CHANGE);
@@ -537,14 +525,14 @@ check_sink(void *arg)
 	const CheckPipeline *c = arg;
 
 	api_check_sink(c->pipeline);
-	return list_make1(make_line("sink", "ok", psprintf("The owner may use server \"%s\".", c->pipeline->sink), NULL));
+	return list_make1(source_check_line("sink", "ok", psprintf("The owner may use server \"%s\".", c->pipeline->sink), NULL));
 }
 
 static List *
 check_decoding(void *arg)
 {
 	decode_require_settings();
-	return list_make1(make_line("logical decoding", "ok", "The settings of this server allow it.", NULL));
+	return list_make1(source_check_line("logical decoding", "ok", "The settings of this server allow it.", NULL));
 }
 
 static List *
@@ -553,7 +541,7 @@ check_export_tables(void *arg)
 	const CheckPipeline *c = arg;
 
 	api_check_export_tables(c->pipeline);
-	return list_make1(make_line("tables", "ok", "The owner may read all tables, and each change tells which row it means.", NULL));
+	return list_make1(source_check_line("tables", "ok", "The owner may read all tables, and each change tells which row it means.", NULL));
 }
 
 static List *
@@ -563,13 +551,13 @@ check_schema_changes(void *arg)
 	const char *silent;
 
 	if (!catalog_export_hears_statements(c->pipeline))
-		return list_make1(make_line("schema changes", "ok", "They are not shipped: option \"schema_changes\" is \"ignore\".", NULL));
+		return list_make1(source_check_line("schema changes", "ok", "They are not shipped: option \"schema_changes\" is \"ignore\".", NULL));
 	silent = catalog_schema_trigger_silent();
 	if (silent != NULL)
-		return list_make1(make_line("schema changes", "warning",
-									psprintf("Event trigger \"%s\" does not fire: statements that change tables are not shipped.", silent),
-									psprintf("Run ALTER EVENT TRIGGER %s ENABLE ALWAYS as a superuser.", quote_identifier(silent))));
-	return list_make1(make_line("schema changes", "ok", "The event triggers that tell of them fire.", NULL));
+		return list_make1(source_check_line("schema changes", "warning",
+											psprintf("Event trigger \"%s\" does not fire: statements that change tables are not shipped.", silent),
+											psprintf("Run ALTER EVENT TRIGGER %s ENABLE ALWAYS as a superuser.", quote_identifier(silent))));
+	return list_make1(source_check_line("schema changes", "ok", "The event triggers that tell of them fire.", NULL));
 }
 
 /* What keeps its slot from moving on. */
@@ -588,15 +576,15 @@ check_export_slot(void *arg)
 		return NIL;				/* it did not run yet */
 	decode_slot_look(state->slot_name, &slot);
 	if (!slot.exists)
-		return list_make1(make_line("slot", "error", psprintf("There is no replication slot \"%s\" any more.", state->slot_name),
-									"What was committed since the sink last got something is not in it. Drop the pipeline and make it anew."));
+		return list_make1(source_check_line("slot", "error", psprintf("There is no replication slot \"%s\" any more.", state->slot_name),
+											"What was committed since the sink last got something is not in it. Drop the pipeline and make it anew."));
 	problem = api_export_held_by(&slot, &hint);
 	if (problem != NULL)
-		lines = lappend(lines, make_line("slot", "warning", psprintf("The log is held back by %s.", problem), hint));
+		lines = lappend(lines, source_check_line("slot", "warning", psprintf("The log is held back by %s.", problem), hint));
 	problem = slot.is_failover ? decode_standby_waited_for(decode_log_end(&timeline), &hint) : NULL;
 	if (problem != NULL)
-		lines = lappend(lines, make_line("standbys", "warning", psprintf("Nothing is shipped for now: %s.", problem), hint));
-	return lines != NIL ? lines : list_make1(make_line("slot", "ok", psprintf("Nothing keeps slot \"%s\" from moving on.", state->slot_name), NULL));
+		lines = lappend(lines, source_check_line("standbys", "warning", psprintf("Nothing is shipped for now: %s.", problem), hint));
+	return lines != NIL ? lines : list_make1(source_check_line("slot", "ok", psprintf("Nothing keeps slot \"%s\" from moving on.", state->slot_name), NULL));
 }
 
 /* A step: tables that are not shipped any more. */
@@ -614,10 +602,10 @@ check_stopped_tables(void *arg)
 
 		if (table->state != CATALOG_EXPORT_STOPPED)
 			continue;
-		lines = lappend(lines, make_line(psprintf("table %s", quote_qualified_identifier(table->schema, table->name)), "error",
-										 psprintf("It is stopped at %X/%X: %s", LSN_FORMAT_ARGS(lsn), table->stop_error.message),
-										 psprintf("Mend the cause%s%s Then use cdc_resync_table(), or leave the table out with cdc_remove_table().",
-												  table->stop_error.hint != NULL ? ": " : ".", table->stop_error.hint != NULL ? table->stop_error.hint : "")));
+		lines = lappend(lines, source_check_line(psprintf("table %s", quote_qualified_identifier(table->schema, table->name)), "error",
+												 psprintf("It is stopped at %X/%X: %s", LSN_FORMAT_ARGS(lsn), table->stop_error.message),
+												 psprintf("Mend the cause%s%s Then use cdc_resync_table(), or leave the table out with cdc_remove_table().",
+														  table->stop_error.hint != NULL ? ": " : ".", table->stop_error.hint != NULL ? table->stop_error.hint : "")));
 	}
 	return lines;
 }

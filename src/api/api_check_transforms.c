@@ -32,18 +32,6 @@ typedef struct CheckTransforms
 	int			well;
 } CheckTransforms;
 
-static CdcCheckLine *
-make_line(char *check, const char *status, char *detail, char *hint)
-{
-	CdcCheckLine *line = palloc0(sizeof(CdcCheckLine));
-
-	line->check = check;
-	line->status = status;
-	line->detail = detail;
-	line->hint = hint;
-	return line;
-}
-
 static char *
 name_of(const CdcTableDef *def)
 {
@@ -128,18 +116,18 @@ api_check_transforms(const CatalogPipeline *pipeline, Oid serverid, const Schema
 		const TransformRule *rule = lfirst(lc);
 
 		if (!list_member_int(c.used, rule->number))
-			lines = lappend(lines, make_line("transforms", "warning",
-											 psprintf("Member %d of option \"%s\" is for no table of the source that the pipeline has or would take up.",
-													  rule->number, TRANSFORM_OPTION),
-											 "Of several members that name a table the first counts."));
+			lines = lappend(lines, source_check_line("transforms", "warning",
+													 psprintf("Member %d of option \"%s\" is for no table of the source that the pipeline has or would take up.",
+															  rule->number, TRANSFORM_OPTION),
+													 "Of several members that name a table the first counts."));
 	}
 	if (c.in_part.len > 0 && c.row_image != NULL && pg_strcasecmp(c.row_image, "FULL") != 0)
-		lines = lappend(lines, make_line("transforms", "warning",
-										 psprintf("The source's binlog_row_image is %s. A change that tells only a part of its row stops these tables, whose targets cannot tell the rest: %s.",
-												  c.row_image, c.in_part.data),
-										 "Run SET GLOBAL binlog_row_image = FULL on the source and reconnect its clients."));
+		lines = lappend(lines, source_check_line("transforms", "warning",
+												 psprintf("The source's binlog_row_image is %s. A change that tells only a part of its row stops these tables, whose targets cannot tell the rest: %s.",
+														  c.row_image, c.in_part.data),
+												 "Run SET GLOBAL binlog_row_image = FULL on the source and reconnect its clients."));
 	if (c.well == list_length(c.defs))
-		lines = lappend(lines, make_line("transforms", "ok",
-										 psprintf("What they say of %d tables of the source can be done.", c.well), NULL));
+		lines = lappend(lines, source_check_line("transforms", "ok",
+												 psprintf("What they say of %d tables of the source can be done.", c.well), NULL));
 	return lines;
 }

@@ -25,7 +25,6 @@
 #include "catalog/catalog_dead_letter.h"
 #include "catalog/namespace.h"
 #include "executor/spi.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -38,6 +37,7 @@
 #include "compat/pg_compat.h"
 #include "heap/heap_empty.h"
 #include "heap/heap_shard.h"
+#include "util/util_name.h"
 #include "util/util_role.h"
 #include "util/util_spi.h"
 
@@ -47,12 +47,6 @@ typedef struct Try
 	List	   *acts;
 	ApplyAct   *current;		/* whose error it would be */
 } Try;
-
-static char *
-server_text(const char *utf8)
-{
-	return pg_any_to_server(pstrdup(utf8), (int) strlen(utf8), PG_UTF8);
-}
 
 /* The relation that users see: the one that a shadow will take the place of, or the target. */
 static Oid
@@ -146,7 +140,7 @@ refuse_taken(const ApplyAct *act, Oid relid)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("target table \"%s.%s\" belongs to another source table", act->target_schema, act->target_table),
 				 errdetail("Source table \"%s.%s\" of this pipeline goes there, and \"%s.%s\" would.",
-						   other->source_schema, other->source_table, server_text(act->new_schema), server_text(act->new_table)),
+						   other->source_schema, other->source_table, util_name_of_source(act->new_schema), util_name_of_source(act->new_table)),
 				 errhint("Give one of them another target with the option \"routes\" and cdc_alter_pipeline(), then use cdc_resync_table().")));
 	}
 }
@@ -258,8 +252,8 @@ write_names(Apply *apply, const ApplyAct *act)
 {
 	CatalogTable table = *act->now;
 
-	table.source_schema = server_text(act->new_schema);
-	table.source_table = server_text(act->new_table);
+	table.source_schema = util_name_of_source(act->new_schema);
+	table.source_table = util_name_of_source(act->new_table);
 	if (act->target_table != NULL && table.own_rows == (Datum) 0)
 	{
 		table.target_schema = act->target_schema;
@@ -418,8 +412,8 @@ note(Apply *apply, const CdcEvent *event, const ApplyAct *act)
 {
 	CatalogSchemaChange change = {
 		.table_id = act->table != NULL ? act->table->table_id : 0,
-		.source_schema = server_text(act->schema),
-		.source_table = server_text(act->name),
+		.source_schema = util_name_of_source(act->schema),
+		.source_table = util_name_of_source(act->name),
 		.kinds = CATALOG_CHANGE_BIT(act->kind),
 		.statement = apply_schema_text(&event->statement),
 		.commands = act->commands,

@@ -30,7 +30,6 @@
 #include "postgres.h"
 
 #include "catalog/pg_collation.h"
-#include "mb/pg_wchar.h"
 #include "utils/formatting.h"
 #include "utils/snapmgr.h"
 
@@ -62,12 +61,6 @@ typedef struct Moved
 	const char *schema;
 	const char *name;
 } Moved;
-
-static char *
-server_text(const char *utf8)
-{
-	return pg_any_to_server(pstrdup(utf8), (int) strlen(utf8), PG_UTF8);
-}
 
 static bool
 same_name(const Apply *apply, const char *a, const char *b)
@@ -176,7 +169,7 @@ is_helper(const Reading *reading, const char *schema, const char *name)
 	foreach(lc, util_helper_table_bases(name))
 	{
 		if (apply_table_find_named(reading->apply, schema, lfirst(lc)) != NIL)
-			return !util_patterns_name(reading->pipeline->tables, server_text(schema), server_text(name));
+			return !util_patterns_name(reading->pipeline->tables, util_name_of_source(schema), util_name_of_source(name));
 	}
 	return false;
 }
@@ -187,7 +180,7 @@ is_meant(Reading *reading, const char *schema, const char *name)
 {
 	read_pipeline(reading);
 	return !mysql_schema_is_system(schema) &&
-		util_patterns_match(reading->pipeline->tables, server_text(schema), server_text(name), NULL) &&
+		util_patterns_match(reading->pipeline->tables, util_name_of_source(schema), util_name_of_source(name), NULL) &&
 		!is_helper(reading, schema, name);
 }
 
@@ -410,9 +403,9 @@ find_place(const Reading *reading, ApplyAct *act, const Moved *m)
 	char	   *before_table;
 	bool		is_cut;
 
-	(void) transform_route_target(reading->routes, server_text(m->table->schema), server_text(m->table->name),
+	(void) transform_route_target(reading->routes, util_name_of_source(m->table->schema), util_name_of_source(m->table->name),
 								  &before_schema, &before_table, NULL);
-	if (!transform_route_target(reading->routes, server_text(m->schema), server_text(m->name),
+	if (!transform_route_target(reading->routes, util_name_of_source(m->schema), util_name_of_source(m->name),
 								&act->target_schema, &act->target_table, &is_cut) ||
 		(strcmp(before_schema, act->target_schema) == 0 && strcmp(before_table, act->target_table) == 0))
 		act->target_schema = act->target_table = NULL;
@@ -424,7 +417,7 @@ find_way_out(const Reading *reading, ApplyAct *act, const Moved *m)
 {
 	char	   *name;
 
-	(void) transform_route_target(reading->routes, server_text(m->table->schema), server_text(m->table->name),
+	(void) transform_route_target(reading->routes, util_name_of_source(m->table->schema), util_name_of_source(m->table->name),
 								  &act->target_schema, &act->target_table, NULL);
 	name = psprintf("%s_left_%d", act->target_table, m->table->table_id);
 	act->target_table = util_name_is_long(name) ? util_name_with_hash(name, name) : name;
@@ -465,7 +458,7 @@ rename_ours(Reading *reading, List *moved, const Moved *m)
 		 */
 		drop_table(reading, m->table);
 		act = llast(reading->acts);
-		act->error = reason(psprintf("its new name \"%s.%s\" is followed already", server_text(m->schema), server_text(m->name)), NULL);
+		act->error = reason(psprintf("its new name \"%s.%s\" is followed already", util_name_of_source(m->schema), util_name_of_source(m->name)), NULL);
 		if (!apply_table_is_copying(holder))
 			add_for(reading, APPLY_ACT_COPY, holder, CATALOG_CHANGE_RENAME_TABLE);
 		return;
@@ -510,7 +503,7 @@ lose_ours(Reading *reading, List *moved, const Moved *m)
 	if (successor == NULL)
 	{
 		act = add_for(reading, APPLY_ACT_LEAVE, m->table, CATALOG_CHANGE_RENAME_TABLE);
-		act->error = reason(psprintf("its new name \"%s.%s\" is not one of the pipeline's", server_text(m->schema), server_text(m->name)), NULL);
+		act->error = reason(psprintf("its new name \"%s.%s\" is not one of the pipeline's", util_name_of_source(m->schema), util_name_of_source(m->name)), NULL);
 		/* the first half of a cut-over in two statements: the name comes back */
 		foreach(lc, same_name(reading->apply, m->schema, m->old_schema) ? util_helper_table_bases(m->name) : NIL)
 		{
@@ -518,7 +511,7 @@ lose_ours(Reading *reading, List *moved, const Moved *m)
 				continue;
 			ignore(act, APPLY_ACT_NOTHING);
 			act->error->detail = psprintf("It looks like one that a tool gives to a table that it is about to replace. The pipeline waits for the name \"%s.%s\" to come back.",
-										  server_text(m->old_schema), server_text(m->old_name));
+										  util_name_of_source(m->old_schema), util_name_of_source(m->old_name));
 			break;
 		}
 	}
@@ -530,7 +523,7 @@ lose_ours(Reading *reading, List *moved, const Moved *m)
 	else
 	{
 		act = add_for(reading, APPLY_ACT_LEAVE, m->table, CATALOG_CHANGE_RENAME_TABLE);
-		act->error = reason(psprintf("its new name \"%s.%s\" is not one of the pipeline's", server_text(m->schema), server_text(m->name)), NULL);
+		act->error = reason(psprintf("its new name \"%s.%s\" is not one of the pipeline's", util_name_of_source(m->schema), util_name_of_source(m->name)), NULL);
 		/* its target makes room for that of the one that has its name now */
 		act->target_moves = act->mode != CATALOG_MODE_IGNORE;
 		if (act->target_moves)

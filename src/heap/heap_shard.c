@@ -11,7 +11,6 @@
 #include "access/relation.h"
 #include "access/xact.h"
 #include "executor/spi.h"
-#include "mb/pg_wchar.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/json.h"
@@ -20,16 +19,11 @@
 
 #include "heap/heap_shard.h"
 #include "transform/transform_merge.h"
+#include "util/util_name.h"
 #include "util/util_role.h"
 #include "util/util_spi.h"
 
 /* ---------------------------------------------------------------- which rows they are */
-
-static char *
-server_text(const char *utf8)
-{
-	return pg_any_to_server(pstrdup(utf8), (int) strlen(utf8), PG_UTF8);
-}
 
 static _Noreturn void
 throw_untold(const CdcTableDef *def)
@@ -42,18 +36,18 @@ throw_untold(const CdcTableDef *def)
 		for (uint32 i = 0; i < def->ncolumns; i++)
 		{
 			if (def->columns[i].key_part == part)
-				appendStringInfo(&key, ", \"%s\"", server_text(def->columns[i].name));
+				appendStringInfo(&key, ", \"%s\"", util_name_of_source(def->columns[i].name));
 		}
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("the key of source table \"%s.%s\" does not tell its rows from those of others in the same target",
-					server_text(def->schema), server_text(def->name)),
+					util_name_of_source(def->schema), util_name_of_source(def->name)),
 			 errdetail("Its route has \"merge\", so the target's key needs a column that says where a row is from."),
 			 def->nkey == 0
 			 ? errhint("Give the source's table a primary key.")
 			 : errhint("Set the option \"transforms\", for example to [{\"tables\": \"%s.*\", \"projection\": \"cdc_schema AS shard, *\", \"key\": [\"shard\"%s]}], then use cdc_resync_table().",
-					   server_text(def->schema), key.data)));
+					   util_name_of_source(def->schema), key.data)));
 }
 
 bool

@@ -25,7 +25,6 @@
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "executor/spi.h"
-#include "mb/pg_wchar.h"
 #include "nodes/value.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -36,6 +35,7 @@
 #include "heap/heap_row.h"
 #include "snapshot/snapshot_private.h"
 #include "transform/transform_table.h"
+#include "util/util_name.h"
 #include "util/util_spi.h"
 #include "util/util_subtransaction.h"
 #include "util/util_wait.h"
@@ -52,12 +52,6 @@
 
 /* A transaction whose PREPARE is in the log is listed as prepared at the latest after this. */
 #define PREPARED_LISTED_MS 100
-
-static char *
-server_text(const char *utf8)
-{
-	return pg_any_to_server(pstrdup(utf8), strlen(utf8), PG_UTF8);
-}
 
 UtilErrorInfo *
 snapshot_make_error(int sqlstate, char *message, char *detail, char *hint)
@@ -79,7 +73,7 @@ put_off(SnapshotPrepare *p, const char *schema, const char *name, const char *de
 {
 	c->put_off = true;
 	c->error = snapshot_make_error(ERRCODE_LOCK_NOT_AVAILABLE,
-								   psprintf("source table \"%s.%s\" is locked", server_text(schema), server_text(name)),
+								   psprintf("source table \"%s.%s\" is locked", util_name_of_source(schema), util_name_of_source(name)),
 								   psprintf("%s The table is tried again every %d s; the others go on.",
 											detail, SNAPSHOT_RETRY_SECONDS),
 								   pstrdup("End the statement or the LOCK TABLES that holds it on the source."));
@@ -172,7 +166,7 @@ snapshot_read_tables(SnapshotPrepare *p, MysqlSession *session, List *known)
 		CdcTableDef *name = lfirst(lc);
 		SnapshotCandidate *c;
 
-		if (is_in_list(known, server_text(name->schema), server_text(name->name)))
+		if (is_in_list(known, util_name_of_source(name->schema), util_name_of_source(name->name)))
 			continue;
 		if (p->is_joining && p->candidates != NIL && TimestampDifferenceExceeds(start, GetCurrentTimestamp(), JOIN_ASK_MS))
 		{
@@ -185,8 +179,8 @@ snapshot_read_tables(SnapshotPrepare *p, MysqlSession *session, List *known)
 			continue;			/* dropped meanwhile */
 
 		c->table.pipeline_id = p->pipeline->id;
-		c->table.source_schema = server_text(name->schema);
-		c->table.source_table = server_text(name->name);
+		c->table.source_schema = util_name_of_source(name->schema);
+		c->table.source_table = util_name_of_source(name->name);
 		snapshot_find_place(p, c);
 		c->table.state = snapshot_start_state(&p->start);
 		c->table.generation = 1;

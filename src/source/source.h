@@ -49,6 +49,8 @@ typedef struct CdcCheckLine
 	const char *hint;			/* statement to paste, or NULL */
 } CdcCheckLine;
 
+extern CdcCheckLine *source_check_line(const char *check, const char *status, const char *detail, const char *hint);
+
 typedef struct CdcSourceOps
 {
 	const char *name;

@@ -763,3 +763,15 @@ source_check_require(const SourceCheck *check)
 				 hint ? errhint("%s", hint) : 0));
 	}
 }
+
+CdcCheckLine *
+source_check_line(const char *check, const char *status, const char *detail, const char *hint)
+{
+	CdcCheckLine *line = palloc0(sizeof(CdcCheckLine));
+
+	line->check = check;
+	line->status = status;
+	line->detail = detail;
+	line->hint = hint;
+	return line;
+}

@@ -823,33 +823,21 @@ source_mysql_ack(CdcSource *base, const CdcPosition *position)
 
 /* ---- checking ---- */
 
-static CdcCheckLine *
-make_line(const char *check, const char *status, const char *detail, const char *hint)
-{
-	CdcCheckLine *line = palloc0(sizeof(CdcCheckLine));
-
-	line->check = check;
-	line->status = status;
-	line->detail = detail;
-	line->hint = hint;
-	return line;
-}
-
 /* A host that could take the place of another one: that they are of one family, and that both write GTIDs. */
 static CdcCheckLine *
 failover_line(const char *host, const MysqlServerInfo *first, const MysqlServerInfo *info)
 {
 	if (info->flavor != first->flavor)
-		return make_line("host", "error", psprintf("%s is a server of another family than the first host.", host),
-						 "Take it out of the list; positions of MySQL and MariaDB do not fit each other.");
+		return source_check_line("host", "error", psprintf("%s is a server of another family than the first host.", host),
+								 "Take it out of the list; positions of MySQL and MariaDB do not fit each other.");
 	if (strcmp(info->identity, first->identity) == 0)
-		return make_line("host", "warning", psprintf("%s leads to the same server as the first host, \"%s\".", host, info->identity),
-						 info->flavor == MYSQL_FLAVOR_MARIADB
-						 ? "If it is another server, give it a server_id of its own." : NULL);
+		return source_check_line("host", "warning", psprintf("%s leads to the same server as the first host, \"%s\".", host, info->identity),
+								 info->flavor == MYSQL_FLAVOR_MARIADB
+								 ? "If it is another server, give it a server_id of its own." : NULL);
 	if (!info->gtid_on || !first->gtid_on)
-		return make_line("host", "error", psprintf("%s is server \"%s\", and no pipeline can go over to it without GTIDs.", host, info->identity),
-						 "Set enforce_gtid_consistency = ON and gtid_mode = ON on all of the hosts.");
-	return make_line("host", "ok", psprintf("%s is server \"%s\".", host, info->identity), NULL);
+		return source_check_line("host", "error", psprintf("%s is server \"%s\", and no pipeline can go over to it without GTIDs.", host, info->identity),
+								 "Set enforce_gtid_consistency = ON and gtid_mode = ON on all of the hosts.");
+	return source_check_line("host", "ok", psprintf("%s is server \"%s\".", host, info->identity), NULL);
 }
 
 /* Each host in turn; a connection that fails is a line of the report, not an end of it. With one host only what it says. */
@@ -870,13 +858,13 @@ source_mysql_check(CdcSource *base)
 
 		if (session == NULL)
 		{
-			lines = lappend(lines, make_line("connection", "error", error->detail ? error->detail : error->message, error->hint));
+			lines = lappend(lines, source_check_line("connection", "error", error->detail ? error->detail : error->message, error->hint));
 			continue;
 		}
 		info = mysql_server_info(session);
 		if (endpoint->nhosts > 1)
 			lines = lappend(lines, first != NULL ? failover_line(mysql_host_text(endpoint, host), first, info)
-							: make_line("host", "ok", psprintf("%s is server \"%s\".", mysql_host_text(endpoint, host), info->identity), NULL));
+							: source_check_line("host", "ok", psprintf("%s is server \"%s\".", mysql_host_text(endpoint, host), info->identity), NULL));
 		if (first == NULL)
 			first = info;
 		check = check_of(source, session, info);

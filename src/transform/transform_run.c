@@ -17,16 +17,16 @@
 #include "postgres.h"
 
 #include "executor/executor.h"
-#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 
 #include "transform/transform_run.h"
+#include "util/util_name.h"
 #include "util/util_role.h"
 
 static Datum
 text_of_source(const char *utf8)
 {
-	return CStringGetTextDatum(pg_any_to_server(pstrdup(utf8), (int) strlen(utf8), PG_UTF8));
+	return CStringGetTextDatum(util_name_of_source(utf8));
 }
 
 /* Which columns of the source may not become NULL by a policy, because the target is NOT NULL there. */

@@ -30,12 +30,7 @@
 #include "utils/lsyscache.h"
 
 #include "transform/transform_table.h"
-
-static char *
-server_text(const char *utf8)
-{
-	return pg_any_to_server(pstrdup(utf8), (int) strlen(utf8), PG_UTF8);
-}
+#include "util/util_name.h"
 
 const TransformRule *
 transform_table_rule(const CdcTableDef *def, const SchemaTypeOptions *options)
@@ -79,8 +74,8 @@ throw_key(const TransformTable *table, const char *hint, const char *fmt,...)
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("member %d of option \"%s\" gives source table \"%s.%s\" no key that rows can be found by",
-					table->transform->rule->number, TRANSFORM_OPTION, server_text(table->def->schema),
-					server_text(table->def->name)),
+					table->transform->rule->number, TRANSFORM_OPTION, util_name_of_source(table->def->schema),
+					util_name_of_source(table->def->name)),
 			 errdetail_internal("%s", detail),
 			 errhint("%s", hint)));
 }
@@ -113,7 +108,7 @@ column_for_part(const TransformTable *table, int part)
 		if (transform->columns[i].from == part + 1)
 			return i;
 	}
-	return transform_column(transform, server_text(table->def->columns[part].name));
+	return transform_column(transform, util_name_of_source(table->def->columns[part].name));
 }
 
 /* Every part of the source's key has to go into the target's. */
@@ -129,7 +124,7 @@ check_whole(const TransformTable *table)
 		if (!is_used)
 			throw_key(table, "Give the column to the key too.",
 					  "Column \"%s\" of the source's key is in no column of the target's key, so different rows would be one.",
-					  server_text(table->def->columns[part].name));
+					  util_name_of_source(table->def->columns[part].name));
 	}
 }
 
@@ -172,7 +167,7 @@ set_key(TransformTable *table)
 				continue;
 			if (column < 0)
 				throw_key(table, "Add the column to the projection, or say with \"key\" which columns tell rows apart.",
-						  "Column \"%s\" of the source's key is not in the projection.", server_text(def->columns[i].name));
+						  "Column \"%s\" of the source's key is not in the projection.", util_name_of_source(def->columns[i].name));
 			table->key[table->nkey++] = column;
 		}
 	}
@@ -194,8 +189,8 @@ throw_refused(const TransformTable *table, char *detail, const char *hint)
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("member %d of option \"%s\" cannot be used for source table \"%s.%s\"",
-					table->transform->rule->number, TRANSFORM_OPTION, server_text(table->def->schema),
-					server_text(table->def->name)),
+					table->transform->rule->number, TRANSFORM_OPTION, util_name_of_source(table->def->schema),
+					util_name_of_source(table->def->name)),
 			 errdetail_internal("%s", detail),
 			 errhint("%s", hint)));
 }
@@ -229,7 +224,7 @@ check_cascades(const TransformTable *table, const SchemaTypeOptions *options)
 
 	for (uint32 i = 0; options->make_cascades && (def->known & CDC_FOREIGN_UNLOGGED) && i < def->nforeign; i++)
 		throw_refused(table, psprintf("Foreign key \"%s\" changes rows of the table, and the source does not log that; it is made good from the target's rows, which are others here.",
-									  server_text(def->foreign_keys[i].name)),
+									  util_name_of_source(def->foreign_keys[i].name)),
 					  "See option \"cascades\", or leave the table out of the transform.");
 }
 
@@ -349,7 +344,7 @@ transform_table_bind(TransformTable *table, Relation rel)
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
 				 errmsg("table \"%s.%s\" does not fit source table \"%s.%s\" and member %d of option \"%s\"",
 						get_namespace_name(RelationGetNamespace(rel)), RelationGetRelationName(rel),
-						server_text(table->def->schema), server_text(table->def->name), transform->rule->number,
+						util_name_of_source(table->def->schema), util_name_of_source(table->def->name), transform->rule->number,
 						TRANSFORM_OPTION),
 				 errdetail_internal("%s", reasons.data),
 				 errhint("Change the target with ALTER TABLE, or drop it and let cdc_bridge create it, then use cdc_resync_table()."),
@@ -431,7 +426,7 @@ transform_index_translate(const CdcTableDef *def, const CdcIndexDef *index, cons
 		if (to < 0)
 		{
 			result->reason = psprintf("option \"%s\" leaves column \"%s\" out, or makes something else of it", TRANSFORM_OPTION,
-									  server_text(result->columns[i]->name));
+									  util_name_of_source(result->columns[i]->name));
 			return result;
 		}
 		*column = *result->columns[i];

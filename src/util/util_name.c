@@ -34,6 +34,12 @@ util_name_with_hash(const char *name, const char *seed)
 					DatumGetUInt32(hash_any((const unsigned char *) seed, (int) strlen(seed))));
 }
 
+char *
+util_name_of_source(const char *utf8)
+{
+	return pg_any_to_server(pstrdup(utf8), (int) strlen(utf8), PG_UTF8);
+}
+
 bool
 util_name_in(const List *names, const char *name)
 {

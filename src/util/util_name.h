@@ -22,6 +22,9 @@ extern bool util_name_is_long(const char *name);
  */
 extern char *util_name_with_hash(const char *name, const char *seed);
 
+/* A name of the source, in UTF-8, in the database's encoding; palloc'd. */
+extern char *util_name_of_source(const char *utf8);
+
 /* Is a name in a List of char *? */
 extern bool util_name_in(const List *names, const char *name);
 
