@@ -52,6 +52,7 @@ extern void decode_take(DecodeEmit emit, DecodeMeet meet, void *arg);
 typedef struct DecodePlace
 {
 	Oid			relid;			/* the table; InvalidOid: nothing of one table */
+	TransactionId xid;			/* of the transaction, which may not have ended for others yet; Invalid: a row of a copy */
 	XLogRecPtr	txn_end;		/* end of the transaction; Invalid: a row of a copy */
 	XLogRecPtr	lsn;			/* of the change */
 	bool		in_receiver;	/* emit was called with it */

@@ -215,7 +215,7 @@ decode_chunk_read(DecodeCopy *copy, DecodeCopyTable *table, DecodeChunkRow row, 
 	if (reader.relation == NULL)
 		return DECODE_CHUNK_GONE;
 	decode_pin_settings();
-	decode_place_set(table->relid, InvalidXLogRecPtr, InvalidXLogRecPtr);
+	decode_place_set(table->relid, InvalidTransactionId, InvalidXLogRecPtr, InvalidXLogRecPtr);
 	if (reader.relation->rd_rel->relkind == RELKIND_RELATION && RelationNeedsWAL(reader.relation))
 	{
 		reader.entry = decode_relation_look(copy->state, reader.relation);

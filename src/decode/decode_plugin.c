@@ -695,7 +695,7 @@ change_cb(LogicalDecodingContext *ctx, ReorderBufferTXN *txn, Relation relation,
 		skip(ctx);
 		return;
 	}
-	decode_place_set(RelationGetRelid(relation), txn->end_lsn, change->lsn);
+	decode_place_set(RelationGetRelid(relation), txn->xid, txn->end_lsn, change->lsn);
 	entry = decode_relation_get(state, relation);
 	switch (change->action)
 	{
@@ -790,7 +790,7 @@ truncate_cb(LogicalDecodingContext *ctx, ReorderBufferTXN *txn, int nrelations, 
 
 		if (decode_stops_cover(state, RelationGetRelid(relations[i]), txn->end_lsn, change->lsn))
 			continue;
-		decode_place_set(RelationGetRelid(relations[i]), txn->end_lsn, change->lsn);
+		decode_place_set(RelationGetRelid(relations[i]), txn->xid, txn->end_lsn, change->lsn);
 		entry = decode_relation_get(state, relations[i]);
 		by_root = entry->publish_as != RelationGetRelid(relations[i]) && goes_with_its_root(relations[i], nrelations, relations);
 		if ((entry->actions & DECODE_TRUNCATE) != 0 && decode_copy_truncate(state, txn, relations[i], by_root) && !by_root)
@@ -818,7 +818,7 @@ ship_schema_changes(DecodeState *state, ReorderBufferTXN *txn, XLogRecPtr lsn, S
 
 		if (decode_stops_cover(state, relid, txn->end_lsn, lsn))
 			continue;
-		decode_place_set(relid, txn->end_lsn, lsn);
+		decode_place_set(relid, txn->xid, txn->end_lsn, lsn);
 		if (!decode_schema_record(state, lfirst(lc), items, &record))
 			continue;
 		own = ensure_begun(state, txn);

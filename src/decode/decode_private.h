@@ -252,9 +252,9 @@ extern void decode_stops_check_name(const DecodeState *state, Oid relid, const c
 
 /* From here on it is about that change, or row of a copy, of a table. */
 static inline void
-decode_place_set(Oid relid, XLogRecPtr txn_end, XLogRecPtr lsn)
+decode_place_set(Oid relid, TransactionId xid, XLogRecPtr txn_end, XLogRecPtr lsn)
 {
-	decode_place_now = (DecodePlace) {.relid = relid,.txn_end = txn_end,.lsn = lsn};
+	decode_place_now = (DecodePlace) {.relid = relid,.xid = xid,.txn_end = txn_end,.lsn = lsn};
 }
 
 static inline void

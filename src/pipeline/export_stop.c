@@ -22,6 +22,7 @@
 
 #include "access/xact.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "utils/memutils.h"
 
 #include "catalog/catalog_export.h"
@@ -126,6 +127,9 @@ export_stop_table(const Worker *worker, XLogRecPtr durable)
 		place.lsn = InvalidXLogRecPtr;
 	}
 	export_transaction_begin(true);
+	/* a commit is in the log a moment before others see it, and a table that it made has no name for us until then */
+	if (TransactionIdIsValid(place.xid))
+		XactLockTableWait(place.xid, NULL, NULL, XLTW_None);
 	catalog_export_table_stop(worker->pipeline_id, place.relid, place.txn_end, place.lsn, info);
 	export_transaction_end(true, worker->cxt);
 	ereport(LOG,
