@@ -76,7 +76,8 @@ $pipeline->wait_for_state('streaming');
 $postgres->psql(q{select cdc_resync_table('shop_in', 'shop.calm')});
 ok($postgres->poll(q{select rows_copied between 10 and 80 and state = 'snapshot' from pg_stat_cdc_snapshot where source_table = 'calm'}, 't'), 'a new copy is on its way');
 $source->sql('alter table shop.calm add column more int not null default 5, modify v varchar(20), drop w, add unique index come (v), drop index gone', q{insert into shop.calm values (2000, 'same u', 1)}, q{update shop.calm set v = 'text', more = 6 where id = 5});
-ok($postgres->poll(q{select count(*) from cdc_schema_history where source_table = 'calm'}, '1') || $postgres->psql(q{select count(*) > 0 from cdc_schema_history where source_table = 'calm'}) eq 't', 'the statement has come');
+# with a row of its own, and one for what the target was altered by to fit the copy
+ok($postgres->poll(q{select count(*) > 0 from cdc_schema_history where source_table = 'calm'}), 'the statement has come');
 is($postgres->psql('select count(*) from shop.calm'), $rows, 'readers see the old rows');
 $postgres->psql(q{select cdc_alter_pipeline('shop_in', options => '{"max_rows_per_second": 0}')});
 $pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup->wait_for_table_state('calm', 'streaming');
