@@ -18,7 +18,6 @@
 #include "fmgr.h"
 #include "foreign/foreign.h"
 #include "funcapi.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
@@ -41,6 +40,7 @@
 #include "source/source_choose.h"
 #include "transform/transform_route.h"
 #include "transform/transform_rule.h"
+#include "util/util_name.h"
 #include "util/util_pattern.h"
 
 PG_FUNCTION_INFO_V1(cdc_check_pipeline);
@@ -162,8 +162,8 @@ is_mirrored(const CheckPipeline *c, const char *schema, const char *name)
 	{
 		const CatalogTable *table = lfirst(lc);
 
-		if (strcmp(pg_any_to_server(schema, (int) strlen(schema), PG_UTF8), table->source_schema) == 0 &&
-			strcmp(pg_any_to_server(name, (int) strlen(name), PG_UTF8), table->source_table) == 0)
+		if (strcmp(util_name_of_source(schema), table->source_schema) == 0 &&
+			strcmp(util_name_of_source(name), table->source_table) == 0)
 			return true;
 	}
 	return false;
@@ -243,8 +243,8 @@ read_places(const CheckPipeline *c, List **lines)
 	{
 		const CdcTableDef *table = lfirst(lc);
 		CheckPlace *place = palloc(sizeof(CheckPlace));
-		char	   *schema = pg_any_to_server(table->schema, (int) strlen(table->schema), PG_UTF8);
-		char	   *name = pg_any_to_server(table->name, (int) strlen(table->name), PG_UTF8);
+		char	   *schema = util_name_of_source(table->schema);
+		char	   *name = util_name_of_source(table->name);
 		char	   *target_schema;
 		char	   *target_table;
 		bool		has_place = transform_route_target(routes, schema, name, &target_schema, &target_table, NULL);
@@ -323,8 +323,8 @@ check_new_tables(void *arg)
 
 		if (is_mirrored(c, table->schema, table->name))
 			continue;
-		name = psprintf("%s.%s", pg_any_to_server(table->schema, (int) strlen(table->schema), PG_UTF8),
-						pg_any_to_server(table->name, (int) strlen(table->name), PG_UTF8));
+		name = psprintf("%s.%s", util_name_of_source(table->schema),
+						util_name_of_source(table->name));
 		if (++count <= NEW_TABLES_TOLD)
 			appendStringInfo(&names, "%s\"%s\"", count > 1 ? ", " : "", name);
 		if (first == NULL)

@@ -10,13 +10,13 @@
 #include "postgres.h"
 
 #include "lib/stringinfo.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
 #include "api/api_check.h"
 #include "mysql/mysql_server.h"
 #include "transform/transform_table.h"
+#include "util/util_name.h"
 
 typedef struct CheckTransforms
 {
@@ -35,8 +35,8 @@ typedef struct CheckTransforms
 static char *
 name_of(const CdcTableDef *def)
 {
-	return psprintf("%s.%s", pg_any_to_server(def->schema, (int) strlen(def->schema), PG_UTF8),
-					pg_any_to_server(def->name, (int) strlen(def->name), PG_UTF8));
+	return psprintf("%s.%s", util_name_of_source(def->schema),
+					util_name_of_source(def->name));
 }
 
 /* A step: which tables of the source do the rules name, and what do they look like? */

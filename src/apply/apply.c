@@ -281,11 +281,7 @@ apply_stop_make(ApplyTable *table, int sqlstate, char *message, const char *deta
 	ApplyStop  *stop = palloc0(sizeof(ApplyStop));
 
 	stop->table = table;
-	stop->error = palloc0(sizeof(UtilErrorInfo));
-	stop->error->sqlstate = sqlstate;
-	stop->error->message = message;
-	stop->error->detail = detail ? pstrdup(detail) : NULL;
-	stop->error->hint = pstrdup(hint ? hint : APPLY_HINT_ANEW);
+	stop->error = util_error_info_make(sqlstate, message, detail ? pstrdup(detail) : NULL, pstrdup(hint ? hint : APPLY_HINT_ANEW));
 	return stop;
 }
 

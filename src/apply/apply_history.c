@@ -43,15 +43,8 @@ apply_history_add(Apply *apply, const CdcEvent *event, const CatalogSchemaChange
 	foreach(lc, change->commands)
 		copy->commands = lappend(copy->commands, pstrdup(lfirst(lc)));
 	if (change->error != NULL)
-	{
-		UtilErrorInfo *error = palloc0(sizeof(UtilErrorInfo));
-
-		error->sqlstate = change->error->sqlstate;
-		error->message = copy_text(change->error->message);
-		error->detail = copy_text(change->error->detail);
-		error->hint = copy_text(change->error->hint);
-		copy->error = error;
-	}
+		copy->error = util_error_info_make(change->error->sqlstate, copy_text(change->error->message),
+										   copy_text(change->error->detail), copy_text(change->error->hint));
 	apply->history = lappend(apply->history, copy);
 	MemoryContextSwitchTo(old);
 	apply->moved = true;

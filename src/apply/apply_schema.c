@@ -47,11 +47,9 @@
 #include "transform/transform_table.h"
 #include "util/util_arena.h"
 #include "util/util_lock.h"
+#include "util/util_name.h"
 #include "util/util_spi.h"
 #include "util/util_wait.h"
-
-#define MODE_STRICT_TRANS_TABLES UINT64CONST(0x200000)
-#define MODE_STRICT_ALL_TABLES UINT64CONST(0x400000)
 
 /* ------------------------------------------------------------------- the target */
 
@@ -129,8 +127,8 @@ write_history(Apply *apply, const ApplySchemaChange *change, uint32 kinds, List 
 	CatalogSchemaChange row = {
 		.pipeline_id = apply->pipeline_id,
 		.table_id = change->table->table_id,
-		.source_schema = pg_any_to_server(change->table->schema, strlen(change->table->schema), PG_UTF8),
-		.source_table = pg_any_to_server(change->table->name, strlen(change->table->name), PG_UTF8),
+		.source_schema = util_name_of_source(change->table->schema),
+		.source_table = util_name_of_source(change->table->name),
 		.position = change->at,
 		.gtid = change->gtid,
 		.source_time_us = change->source_time_us,
@@ -465,7 +463,7 @@ follow(Apply *apply, const CdcEvent *event, const DdlStatement *statement, Apply
 	change.statement = apply_schema_text(text);
 	change.after = read.after;
 	change.origin = read.origin;
-	change.is_strict = (text->sql_mode & (MODE_STRICT_TRANS_TABLES | MODE_STRICT_ALL_TABLES)) != 0;
+	change.is_strict = (text->sql_mode & DDL_MODE_STRICT) != 0;
 	change.is_told = change.defaults_known = true;
 	change.kinds = kinds_of_statement(&read);
 

@@ -32,20 +32,13 @@ add_step(SchemaPlan *plan, CatalogChangeKind kind, int column, char *copy)
 	plan->kinds |= CATALOG_CHANGE_BIT(kind);
 }
 
-static bool
-is_integer(const CdcColumnDef *column)
-{
-	return column->type == CDC_TYPE_TINYINT || column->type == CDC_TYPE_SMALLINT || column->type == CDC_TYPE_MEDIUMINT ||
-		column->type == CDC_TYPE_INT || column->type == CDC_TYPE_BIGINT;
-}
-
 /* Is every value the same afterwards? */
 static bool
 only_widens(const CdcColumnDef *before, const CdcColumnDef *after)
 {
 	if (before->is_generated || after->is_generated || before->is_unsigned != after->is_unsigned)
 		return false;
-	if (is_integer(before) && is_integer(after))
+	if (cdc_type_is_integer(before->type) && cdc_type_is_integer(after->type))
 		return after->type >= before->type && !before->is_boolean && !after->is_boolean;
 	return before->type == after->type && before->type == CDC_TYPE_VARCHAR && after->length >= before->length &&
 		before->collation == after->collation;

@@ -17,12 +17,12 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "mb/pg_wchar.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 #include "apply/apply_private.h"
 #include "catalog/catalog_lock.h"
+#include "util/util_name.h"
 
 /* "schema", byte 1, "table": names have at most 64 characters of at most 4 bytes */
 #define NAME_KEY_MAX 528
@@ -62,12 +62,6 @@ apply_table_find(Apply *apply, const char *schema, const char *name)
 		return NULL;
 	entry = hash_search(apply->by_name, key, HASH_FIND, NULL);
 	return entry != NULL ? entry->table : NULL;
-}
-
-static char *
-source_text(const char *server_text)
-{
-	return pg_server_to_any(pstrdup(server_text), strlen(server_text), PG_UTF8);
 }
 
 static bool
@@ -113,8 +107,8 @@ static void
 take_table(Apply *apply, const CatalogTable *from)
 {
 	const CdcPosition *durable = &catalog_position_log_current(apply->log)->position;
-	char	   *schema = source_text(from->source_schema);
-	char	   *name = source_text(from->source_table);
+	char	   *schema = util_name_to_source(from->source_schema);
+	char	   *name = util_name_to_source(from->source_table);
 	char		key[NAME_KEY_MAX];
 	ApplyTable *table = apply_table_find(apply, schema, name);
 	MemoryContext old;

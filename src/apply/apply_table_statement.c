@@ -89,12 +89,7 @@ kept_name(Apply *apply, const char *name)
 static UtilErrorInfo *
 reason(char *message, char *detail)
 {
-	UtilErrorInfo *info = palloc0(sizeof(UtilErrorInfo));
-
-	info->sqlstate = ERRCODE_SUCCESSFUL_COMPLETION;
-	info->message = message;
-	info->detail = detail;
-	return info;
+	return util_error_info_make(ERRCODE_SUCCESSFUL_COMPLETION, message, detail, NULL);
 }
 
 static void

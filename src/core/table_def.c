@@ -200,6 +200,24 @@ cdc_type_is_text(CdcType type)
 	}
 }
 
+bool
+cdc_type_is_integer(CdcType type)
+{
+	return type >= CDC_TYPE_TINYINT && type <= CDC_TYPE_BIGINT;
+}
+
+bool
+cdc_type_is_character(CdcType type)
+{
+	return type == CDC_TYPE_CHAR || type == CDC_TYPE_VARCHAR || type == CDC_TYPE_TEXT;
+}
+
+bool
+cdc_type_is_binary(CdcType type)
+{
+	return type == CDC_TYPE_BINARY || type == CDC_TYPE_VARBINARY || type == CDC_TYPE_BLOB;
+}
+
 const char *
 cdc_type_name(CdcType type)
 {

@@ -174,6 +174,11 @@ extern int	cdc_table_def_key_column(const CdcTableDef *def, uint32_t part);
 /* Are its values text, with a character set? */
 extern bool cdc_type_is_text(CdcType type);
 
+/* TINYINT to BIGINT; CHAR, VARCHAR and TEXT; BINARY, VARBINARY and BLOB. */
+extern bool cdc_type_is_integer(CdcType type);
+extern bool cdc_type_is_character(CdcType type);
+extern bool cdc_type_is_binary(CdcType type);
+
 /* "bigint", "varchar", ...: for messages and tests. */
 extern const char *cdc_type_name(CdcType type);
 

@@ -22,6 +22,9 @@
 #define DDL_MODE_ANSI_QUOTES			UINT64_C(0x4)
 #define DDL_MODE_NO_BACKSLASH_ESCAPES	UINT64_C(0x100000)
 
+/* STRICT_TRANS_TABLES and STRICT_ALL_TABLES: values that do not fit are refused. */
+#define DDL_MODE_STRICT					UINT64_C(0x600000)
+
 typedef enum DdlKind
 {
 	DDL_EMPTY = 0,				/* only comments */

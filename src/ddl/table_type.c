@@ -111,12 +111,6 @@ static const struct
 	{"ucs2", 2}, {"gbk", 2}, {"big5", 2}, {"sjis", 2}, {"cp932", 2}, {"euckr", 2}, {"gb2312", 2},
 };
 
-static bool
-is_binary(CdcType type)
-{
-	return type == CDC_TYPE_BINARY || type == CDC_TYPE_VARBINARY || type == CDC_TYPE_BLOB;
-}
-
 static const TypeWord *
 find_word(const DdlDraft *d)
 {
@@ -580,7 +574,7 @@ ddl_finish_type(DdlDraft *d, DdlColumn *column)
 
 	if (def->type == CDC_TYPE_TEXT || def->type == CDC_TYPE_BLOB)
 		choose_size(column, column->charset);
-	if (is_binary(def->type))
+	if (cdc_type_is_binary(def->type))
 		def->collation = COLLATION_BINARY;
 	else if (def->type == CDC_TYPE_JSON && d->dialect == DDL_DIALECT_MARIADB)
 		def->collation = COLLATION_UTF8MB4_BIN;

@@ -255,12 +255,6 @@ is_bit_or_hex_literal(const char *text)
 		strchr(text + 2, '\'') == text + strlen(text) - 1;
 }
 
-static bool
-is_binary_type(CdcType type)
-{
-	return type == CDC_TYPE_BINARY || type == CDC_TYPE_VARBINARY || type == CDC_TYPE_BLOB;
-}
-
 /* Bytes as "0x6162", the form in which MySQL prints the default of a binary column. */
 static char *
 hex_literal(const char *data, uint32 len)
@@ -288,7 +282,7 @@ set_default_mariadb(CdcColumnDef *column, const char *text)
 		literal = read_quoted(&p, &len);
 		if (*p == '\0')
 		{
-			column->default_text = is_binary_type(column->type) ? hex_literal(literal, len) : literal;
+			column->default_text = cdc_type_is_binary(column->type) ? hex_literal(literal, len) : literal;
 			return;
 		}
 	}

@@ -25,18 +25,6 @@
 #include "schema/schema_private.h"
 
 static bool
-is_integer(const CdcColumnDef *def)
-{
-	return def->type >= CDC_TYPE_TINYINT && def->type <= CDC_TYPE_BIGINT;
-}
-
-static bool
-is_text(const CdcColumnDef *def)
-{
-	return def->type == CDC_TYPE_CHAR || def->type == CDC_TYPE_VARCHAR || def->type == CDC_TYPE_TEXT;
-}
-
-static bool
 is_label(const CdcColumnDef *def)
 {
 	return def->type == CDC_TYPE_ENUM || def->type == CDC_TYPE_SET;
@@ -86,10 +74,10 @@ to_integer(const CdcColumnDef *from, const CdcColumnDef *to, bool is_strict, con
 	const char *low,
 			   *high;
 
-	if (is_integer(from) && integer_fits(from, to))
+	if (cdc_type_is_integer(from->type) && integer_fits(from, to))
 		return SCHEMA_CONVERT_NONE;
 	integer_limits(to, &low, &high);
-	if (is_integer(from) || from->type == CDC_TYPE_DECIMAL)
+	if (cdc_type_is_integer(from->type) || from->type == CDC_TYPE_DECIMAL)
 	{
 		/* both servers round half away from zero, as numeric does here */
 		*expression = clamped(column, psprintf("round(%s::numeric)", column), low, high, type);
@@ -100,7 +88,7 @@ to_integer(const CdcColumnDef *from, const CdcColumnDef *to, bool is_strict, con
 		*expression = clamped(column, column, low, high, type);
 		return SCHEMA_CONVERT_BY;
 	}
-	if (is_text(from) && is_strict)
+	if (cdc_type_is_character(from->type) && is_strict)
 	{
 		/* what is no plain integer only the server can tell: a cast that fails, without the value in its error */
 		*expression = psprintf("CASE WHEN %s ~ '^[-+]?[0-9]{1,20}$' THEN %s::numeric::%s WHEN %s IS NOT NULL THEN ('no integer' || left(%s, 0))::numeric::%s END",
@@ -116,7 +104,7 @@ to_decimal(const CdcColumnDef *from, const CdcColumnDef *to, const char *column,
 	int			whole = to->precision - to->scale;
 	char	   *high;
 
-	if (from->type != CDC_TYPE_DECIMAL && !is_integer(from))
+	if (from->type != CDC_TYPE_DECIMAL && !cdc_type_is_integer(from->type))
 		return SCHEMA_CONVERT_COPY;
 	if (from->type == CDC_TYPE_DECIMAL && from->is_unsigned == to->is_unsigned &&
 		whole >= from->precision - from->scale && to->scale >= from->scale)
@@ -136,7 +124,7 @@ to_floating(const CdcColumnDef *from, const CdcColumnDef *to, const char *column
 		return SCHEMA_CONVERT_COPY;
 	if (from->type == to->type || (from->type == CDC_TYPE_FLOAT && to->type == CDC_TYPE_DOUBLE))
 		return SCHEMA_CONVERT_NONE;
-	if (to->type == CDC_TYPE_DOUBLE && (is_integer(from) || from->type == CDC_TYPE_DECIMAL))
+	if (to->type == CDC_TYPE_DOUBLE && (cdc_type_is_integer(from->type) || from->type == CDC_TYPE_DECIMAL))
 	{
 		*expression = psprintf("%s::%s", column, type);
 		return SCHEMA_CONVERT_BY;
@@ -173,7 +161,7 @@ to_text(const CdcColumnDef *from, const CdcColumnDef *to, bool is_strict, const 
 {
 	bool		has_room;
 
-	if (is_text(from) || is_label(from))
+	if (cdc_type_is_character(from->type) || is_label(from))
 	{
 		if (!same_charset_or_unicode(from, to) && !is_strict)
 			return SCHEMA_CONVERT_COPY; /* what has no place in it became a question mark */
@@ -183,7 +171,7 @@ to_text(const CdcColumnDef *from, const CdcColumnDef *to, bool is_strict, const 
 		*expression = cut(to, psprintf("%s", column));
 		return SCHEMA_CONVERT_BY;
 	}
-	if ((is_integer(from) && !is_zerofill(from) && !(from->is_boolean && types->tinyint1_as_boolean)) ||
+	if ((cdc_type_is_integer(from->type) && !is_zerofill(from) && !(from->is_boolean && types->tinyint1_as_boolean)) ||
 		(from->type == CDC_TYPE_DECIMAL && !is_zerofill(from)))
 	{
 		*expression = cut(to, psprintf("%s::text", column));

@@ -66,12 +66,6 @@ is_numeric(CdcType type)
 	}
 }
 
-static bool
-is_string(CdcType type)
-{
-	return type == CDC_TYPE_CHAR || type == CDC_TYPE_VARCHAR || type == CDC_TYPE_TEXT;
-}
-
 /*
  * Does the log write a column declared as "declared" the way that "event" looks?
  * Only where the two types differ.
@@ -231,7 +225,7 @@ compare_column(const CdcColumnDef *declared, CdcColumnDef *event, uint32 known, 
 			return psprintf("column \"%s\" became %s", name,
 			                event->is_unsigned ? "unsigned" : "signed");
 	}
-	if (is_string(declared->type))
+	if (cdc_type_is_character(declared->type))
 	{
 		if ((known & CDC_KNOWS_CHARSET) == 0)
 		{
@@ -390,9 +384,9 @@ schema_learn_collations(CdcTableDef *def, const CdcTableDef *event)
 	for (uint32 i = 0; i < def->ncolumns; i++)
 	{
 		CdcColumnDef *column = &def->columns[i];
-		int from = column->collation == 0 && is_string(column->type) ? find_column(event, column->name, i) : -1;
+		int from = column->collation == 0 && cdc_type_is_character(column->type) ? find_column(event, column->name, i) : -1;
 
-		if (from < 0 || !is_string(event->columns[from].type) || event->columns[from].collation == 0)
+		if (from < 0 || !cdc_type_is_character(event->columns[from].type) || event->columns[from].collation == 0)
 			continue;
 		column->collation = event->columns[from].collation;
 		learned = true;

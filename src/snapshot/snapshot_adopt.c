@@ -25,7 +25,6 @@
 
 #include "access/xact.h"
 #include "catalog/namespace.h"
-#include "mb/pg_wchar.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -37,6 +36,7 @@
 #include "snapshot/snapshot.h"
 #include "transform/transform_route.h"
 #include "transform/transform_rule.h"
+#include "util/util_name.h"
 #include "util/util_subtransaction.h"
 #include "util/util_wait.h"
 
@@ -51,12 +51,6 @@ typedef struct Adopt
 	List	   *tables;			/* of CatalogTable */
 	List	   *defs;			/* of CdcTableDef, beside tables; NULL: the source has no such table */
 } Adopt;
-
-static char *
-source_text(const char *server_text)
-{
-	return pg_server_to_any(pstrdup(server_text), (int) strlen(server_text), PG_UTF8);
-}
 
 /* GTIDs that somebody gave before the source was known. */
 static void
@@ -107,8 +101,8 @@ ask_source(Adopt *adopt, const MysqlEndpoint *endpoint)
 		const CatalogTable *table = lfirst(lc);
 
 		adopt->defs = lappend(adopt->defs, mysql_server_describe(session, adopt->info,
-																 source_text(table->source_schema),
-																 source_text(table->source_table)));
+																 util_name_to_source(table->source_schema),
+																 util_name_to_source(table->source_table)));
 	}
 	mysql_session_close(session);
 }

@@ -42,7 +42,6 @@
 #include "catalog/dependency.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "pgstat.h"
@@ -62,6 +61,7 @@
 #include "schema/table.h"
 #include "snapshot/snapshot.h"
 #include "transform/transform_index.h"
+#include "util/util_name.h"
 
 /* So many names are tried before it is given up. */
 #define MAX_NAME_ATTEMPTS 100
@@ -255,7 +255,7 @@ choose_role(Relation rel)
 static const CdcIndexDef *
 find_definition(const CdcTableDef *def, const CatalogIndex *index)
 {
-	char	   *name = pg_server_to_any(pstrdup(index->source_index), (int) strlen(index->source_index), PG_UTF8);
+	char	   *name = util_name_to_source(index->source_index);
 
 	for (uint32 i = 0; i < def->nindexes; i++)
 	{

@@ -37,7 +37,6 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -49,15 +48,9 @@
 #include "snapshot/snapshot_private.h"
 #include "transform/transform_rule.h"
 #include "util/util_lock.h"
+#include "util/util_name.h"
 #include "util/util_pattern.h"
 #include "util/util_wait.h"
-
-/* How a source table is called when it is asked for again. */
-static char *
-source_text(const char *text)
-{
-	return pg_server_to_any(pstrdup(text), strlen(text), PG_UTF8);
-}
 
 /* ------------------------------------------------------------- the ingest worker */
 
@@ -116,8 +109,8 @@ without_unwanted(const CatalogPipeline *pipeline, List *known, List **left)
 	{
 		CatalogTable *table = lfirst(lc);
 
-		if (util_patterns_match(pipeline->tables, source_text(table->source_schema),
-								 source_text(table->source_table), NULL))
+		if (util_patterns_match(pipeline->tables, util_name_to_source(table->source_schema),
+								 util_name_to_source(table->source_table), NULL))
 			result = lappend(result, table);
 		else
 			*left = lappend(*left, table);
@@ -201,7 +194,7 @@ add_known(SnapshotPrepare *p, MysqlSession *session, const CatalogTable *table, 
 
 	c->is_known = true;
 	c->table = *table;
-	snapshot_describe(p, session, source_text(table->source_schema), source_text(table->source_table), c);
+	snapshot_describe(p, session, util_name_to_source(table->source_schema), util_name_to_source(table->source_table), c);
 	is_missing = c->def == NULL && c->error == NULL;
 	if (is_missing)
 	{
@@ -215,7 +208,7 @@ add_known(SnapshotPrepare *p, MysqlSession *session, const CatalogTable *table, 
 	}
 	forget_missing(table->table_id);
 	if (is_missing)
-		c->error = snapshot_make_error(CDC_ERRCODE_TABLE_CHANGED,
+		c->error = util_error_info_make(CDC_ERRCODE_TABLE_CHANGED,
 									   psprintf("source table \"%s.%s\" does not exist",
 												table->source_schema, table->source_table),
 									   pstrdup("It was to be copied anew, and the source has no such table that the user may read."),
@@ -378,7 +371,7 @@ try_target(SnapshotPrepare *p, SnapshotCandidate *c, Oid before)
 	pids = util_lock_holders(before);
 	c->table.target = before;
 	c->put_off = true;
-	c->error = snapshot_make_error(ERRCODE_LOCK_NOT_AVAILABLE,
+	c->error = util_error_info_make(ERRCODE_LOCK_NOT_AVAILABLE,
 								   psprintf("target of source table \"%s.%s\" waits to be altered", c->table.source_schema, c->table.source_table),
 								   psprintf("%s%s. The table is tried again every %d s; the others go on.",
 											pids != NULL ? "Sessions that use it: " : "Other sessions use it", pids != NULL ? pids : "",
@@ -682,8 +675,8 @@ is_the_same(const CatalogTable *table, CdcTableDef *now)
 bool
 snapshot_looks_the_same(MysqlSession *session, const MysqlServerInfo *info, const CatalogTable *table)
 {
-	return is_the_same(table, mysql_server_describe(session, info, source_text(table->source_schema),
-													source_text(table->source_table)));
+	return is_the_same(table, mysql_server_describe(session, info, util_name_to_source(table->source_schema),
+													util_name_to_source(table->source_table)));
 }
 
 /* The same into *same, without waiting for a table that is locked; false when it is. */
@@ -696,8 +689,8 @@ look_soon(MysqlSession *session, const MysqlServerInfo *info, const CatalogTable
 
 	PG_TRY();
 	{
-		now = mysql_server_describe_soon(session, info, source_text(table->source_schema),
-										 source_text(table->source_table));
+		now = mysql_server_describe_soon(session, info, util_name_to_source(table->source_schema),
+										 util_name_to_source(table->source_table));
 	}
 	PG_CATCH();
 	{
@@ -738,7 +731,7 @@ is_current(const CatalogTable *table)
 static UtilErrorInfo *
 changed_error(const CatalogTable *table)
 {
-	return snapshot_make_error(CDC_ERRCODE_TABLE_CHANGED,
+	return util_error_info_make(CDC_ERRCODE_TABLE_CHANGED,
 							   psprintf("source table \"%s.%s\" changed while it joined",
 										table->source_schema, table->source_table),
 							   pstrdup("Its definition is no longer the one that was read then."),
@@ -748,7 +741,7 @@ changed_error(const CatalogTable *table)
 static UtilErrorInfo *
 xa_error(const CatalogTable *table)
 {
-	return snapshot_make_error(CDC_ERRCODE_UNSUPPORTED_EVENT,
+	return util_error_info_make(CDC_ERRCODE_UNSUPPORTED_EVENT,
 							   psprintf("XA transactions were prepared before source table \"%s.%s\" joined",
 										table->source_schema, table->source_table),
 							   pstrdup("One was committed since, others are still prepared or cannot be listed; rows of the first may be missing in a copy."),

@@ -53,18 +53,6 @@
 /* A transaction whose PREPARE is in the log is listed as prepared at the latest after this. */
 #define PREPARED_LISTED_MS 100
 
-UtilErrorInfo *
-snapshot_make_error(int sqlstate, char *message, char *detail, char *hint)
-{
-	UtilErrorInfo *info = palloc0(sizeof(UtilErrorInfo));
-
-	info->sqlstate = sqlstate;
-	info->message = message;
-	info->detail = detail;
-	info->hint = hint;
-	return info;
-}
-
 /* ------------------------------------------------------- talk with the source */
 
 /* Tables that join are not waited for: the stream stands still meanwhile, and it is the stream of all the others. */
@@ -72,7 +60,7 @@ static void
 put_off(SnapshotPrepare *p, const char *schema, const char *name, const char *detail, SnapshotCandidate *c)
 {
 	c->put_off = true;
-	c->error = snapshot_make_error(ERRCODE_LOCK_NOT_AVAILABLE,
+	c->error = util_error_info_make(ERRCODE_LOCK_NOT_AVAILABLE,
 								   psprintf("source table \"%s.%s\" is locked", util_name_of_source(schema), util_name_of_source(name)),
 								   psprintf("%s The table is tried again every %d s; the others go on.",
 											detail, SNAPSHOT_RETRY_SECONDS),
@@ -384,13 +372,13 @@ snapshot_refuse_early(const SnapshotPrepare *p, SnapshotCandidate *c, List *take
 	ListCell   *lc;
 
 	if (!schema_def_is_supported(c->def, &p->options, &sqlstate, &detail, &hint))
-		return snapshot_make_error(sqlstate,
+		return util_error_info_make(sqlstate,
 						  psprintf("source table \"%s.%s\" cannot be mirrored",
 								   c->table.source_schema, c->table.source_table),
 						  detail, hint);
 
 	if (c->has_no_place)
-		return snapshot_make_error(ERRCODE_INVALID_NAME,
+		return util_error_info_make(ERRCODE_INVALID_NAME,
 						  psprintf("source table \"%s.%s\" cannot go to \"%s.%s\"",
 								   c->table.source_schema, c->table.source_table,
 								   c->table.target_schema, c->table.target_table),
@@ -410,7 +398,7 @@ snapshot_refuse_early(const SnapshotPrepare *p, SnapshotCandidate *c, List *take
 				c->sharers = lappend(c->sharers, other);
 		}
 		else
-			return snapshot_make_error(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+			return util_error_info_make(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
 							  psprintf("target table \"%s.%s\" belongs to another source table",
 									   c->table.target_schema, c->table.target_table),
 							  other->pipeline_id == c->table.pipeline_id

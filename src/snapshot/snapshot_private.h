@@ -64,8 +64,6 @@ typedef struct SnapshotPrepare
 
 /* ---- snapshot_prepare.c ---- */
 
-extern UtilErrorInfo *snapshot_make_error(int sqlstate, char *message, char *detail, char *hint);
-
 /* Give a candidate the target that the pipeline's options say. */
 extern void snapshot_find_place(const SnapshotPrepare *p, SnapshotCandidate *c);
 

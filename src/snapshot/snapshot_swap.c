@@ -40,7 +40,6 @@
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "storage/lmgr.h"
@@ -59,6 +58,7 @@
 #include "heap/heap_row.h"
 #include "snapshot/snapshot_private.h"
 #include "util/util_lock.h"
+#include "util/util_name.h"
 #include "util/util_role.h"
 #include "util/util_spi.h"
 
@@ -297,7 +297,7 @@ give_up(const CatalogTable *table, const UtilErrorInfo *error)
 static bool
 is_of_source(const CdcTableDef *def, const char *name)
 {
-	char	   *utf8 = pg_server_to_any(pstrdup(name), (int) strlen(name), PG_UTF8);
+	char	   *utf8 = util_name_to_source(name);
 
 	return cdc_table_def_column(def, utf8) >= 0;
 }
@@ -389,7 +389,7 @@ swap(const CatalogTable *table)
 		relation_close(rel, NoLock);
 	if (!same && !changed)
 	{
-		give_up(table, snapshot_make_error(ERRCODE_UNDEFINED_TABLE,
+		give_up(table, util_error_info_make(ERRCODE_UNDEFINED_TABLE,
 										   psprintf("target table \"%s.%s\" was dropped while it was copied anew",
 													table->target_schema, table->target_table),
 										   NULL, pstrdup("Use cdc_resync_table() to make it again.")));

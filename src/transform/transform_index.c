@@ -19,11 +19,11 @@
 #include "postgres.h"
 
 #include "access/relation.h"
-#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
 #include "transform/transform_index.h"
+#include "util/util_name.h"
 
 /* So many names of ours are known, see snapshot_index.c. */
 #define MAX_NAME_ATTEMPTS 100
@@ -132,7 +132,7 @@ same_index(const SchemaEvolve *evolve, const CdcIndexDef *a, const CdcIndexDef *
 static char *
 source_name(const CatalogIndex *row)
 {
-	return pg_server_to_any(pstrdup(row->source_index), (int) strlen(row->source_index), PG_UTF8);
+	return util_name_to_source(row->source_index);
 }
 
 static bool

@@ -222,6 +222,18 @@ hide_values(UtilErrorInfo *info, const ErrorData *edata)
 }
 
 UtilErrorInfo *
+util_error_info_make(int sqlstate, char *message, char *detail, char *hint)
+{
+	UtilErrorInfo *info = palloc0(sizeof(UtilErrorInfo));
+
+	info->sqlstate = sqlstate;
+	info->message = message;
+	info->detail = detail;
+	info->hint = hint;
+	return info;
+}
+
+UtilErrorInfo *
 util_error_info_with_values(const ErrorData *edata)
 {
 	UtilErrorInfo *info = palloc0(sizeof(UtilErrorInfo));

@@ -51,6 +51,9 @@ typedef struct UtilErrorInfo
 	char	   *context;
 } UtilErrorInfo;
 
+/* Of an error that was not thrown; texts are taken over as they are, and may be NULL but for the message. */
+extern UtilErrorInfo *util_error_info_make(int sqlstate, char *message, char *detail, char *hint);
+
 /* Without any value of a row, for the log and the views. */
 extern UtilErrorInfo *util_error_info(const ErrorData *edata);
 

@@ -40,6 +40,12 @@ util_name_of_source(const char *utf8)
 	return pg_any_to_server(pstrdup(utf8), (int) strlen(utf8), PG_UTF8);
 }
 
+char *
+util_name_to_source(const char *name)
+{
+	return pg_server_to_any(pstrdup(name), (int) strlen(name), PG_UTF8);
+}
+
 bool
 util_name_in(const List *names, const char *name)
 {

@@ -25,6 +25,9 @@ extern char *util_name_with_hash(const char *name, const char *seed);
 /* A name of the source, in UTF-8, in the database's encoding; palloc'd. */
 extern char *util_name_of_source(const char *utf8);
 
+/* The other way round: a name of ours as the source has it, in UTF-8; palloc'd. */
+extern char *util_name_to_source(const char *name);
+
 /* Is a name in a List of char *? */
 extern bool util_name_in(const List *names, const char *name);
 
