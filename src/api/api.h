@@ -20,9 +20,6 @@
 /* May the current role see that pipeline (it has the owner's privileges, or is in pg_monitor)? */
 extern bool api_may_see(const CatalogPipeline *pipeline);
 
-/* The pipelines that the caller may see, with or without a sink: List of CatalogPipeline *. */
-extern List *api_visible_pipelines(void);
-
 /* ereport(ERROR) that there is no such pipeline; hint may be NULL. */
 extern _Noreturn void api_no_pipeline(const char *name, const char *hint);
 
@@ -57,6 +54,12 @@ extern CatalogPipeline *api_lock_for_change(const char *name);
 /* Arguments of SQL functions: text, NULL for SQL NULL; the pipeline's name (argument 0), never NULL. */
 extern char *api_text_arg(FunctionCallInfo fcinfo, int n);
 extern char *api_name_arg(FunctionCallInfo fcinfo);
+
+/*
+ * ... and arrays, of text or of bigint (type: TEXTOID or INT8OID), where NULL stands for all there are: List of char *, NIL for SQL NULL.
+ * Throws when the array is empty or has an element that is null; what is the argument's name, for the message.
+ */
+extern List *api_list_arg(FunctionCallInfo fcinfo, int n, Oid type, const char *what);
 
 /* Throws when the pipeline's owner could not make tables where they go. */
 extern void api_check_targets(const CatalogPipeline *pipeline);

@@ -36,43 +36,6 @@ PG_FUNCTION_INFO_V1(cdc_stat_dead_letter_request);
 /* More numbers than that are better told by tables. */
 #define IDS_MAX 10000
 
-/* Elements of an array argument as text, none of them NULL; NIL for a NULL argument. */
-static List *
-list_arg(FunctionCallInfo fcinfo, int n, Oid type, const char *what)
-{
-	List	   *result = NIL;
-	Datum	   *elems;
-	bool	   *nulls;
-	int			count;
-
-	if (PG_ARGISNULL(n))
-		return NIL;
-	if (type == TEXTOID)
-		deconstruct_array(PG_GETARG_ARRAYTYPE_P(n), TEXTOID, -1, false, TYPALIGN_INT, &elems, &nulls, &count);
-	else
-		deconstruct_array(PG_GETARG_ARRAYTYPE_P(n), INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &elems, &nulls, &count);
-	if (count == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("no %s are given", what),
-				 errhint("Leave \"%s\" out for all of them.", what)));
-	if (type == INT8OID && count > IDS_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("more than %d numbers of dead letters are given", IDS_MAX),
-				 errhint("Name tables instead, or ask several times.")));
-	for (int i = 0; i < count; i++)
-	{
-		if (nulls[i])
-			ereport(ERROR,
-					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("\"%s\" must not contain nulls", what)));
-		result = lappend(result, type == TEXTOID ? TextDatumGetCString(elems[i])
-						 : psprintf(INT64_FORMAT, DatumGetInt64(elems[i])));
-	}
-	return result;
-}
-
 static int64
 ask(FunctionCallInfo fcinfo, const char *function, bool discards)
 {
@@ -84,8 +47,13 @@ ask(FunctionCallInfo fcinfo, const char *function, bool discards)
 	pipeline = api_lock_pipeline(fcinfo);
 	api_check_incoming(pipeline, function);
 	request.pipeline_id = pipeline->id;
-	request.tables = list_arg(fcinfo, 1, TEXTOID, "tables");
-	request.ids = list_arg(fcinfo, 2, INT8OID, "ids");
+	request.tables = api_list_arg(fcinfo, 1, TEXTOID, "tables");
+	request.ids = api_list_arg(fcinfo, 2, INT8OID, "ids");
+	if (list_length(request.ids) > IDS_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("more than %d numbers of dead letters are given", IDS_MAX),
+				 errhint("Name tables instead, or ask several times.")));
 	request.reason = discards ? api_text_arg(fcinfo, 3) : NULL;
 	if (discards && request.reason == NULL)
 		request.reason = psprintf("given up by %s", GetUserNameFromId(GetUserId(), false));
@@ -151,55 +119,51 @@ put_letter(void *arg, const CatalogDeadLetter *letter)
 	put_row(rows->rsinfo, &row);
 }
 
+static void
+put_letters(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline)
+{
+	LetterRows	rows = {rsinfo, pipeline};
+
+	if (has_privs_of_role(GetUserId(), pipeline->owner))
+		catalog_dead_letter_each(pipeline->id, put_letter, &rows);
+}
+
 Datum
 cdc_stat_dead_letter(PG_FUNCTION_ARGS)
 {
-	LetterRows	rows = {.rsinfo = (ReturnSetInfo *) fcinfo->resultinfo};
+	return put_pipelines(fcinfo, put_letters);
+}
+
+static void
+put_requests(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline)
+{
 	ListCell   *lc;
 
-	InitMaterializedSRF(fcinfo, 0);
-	foreach(lc, api_visible_pipelines())
+	foreach(lc, catalog_letter_request_list(pipeline->id))
 	{
-		rows.pipeline = lfirst(lc);
-		if (has_privs_of_role(GetUserId(), rows.pipeline->owner))
-			catalog_dead_letter_each(rows.pipeline->id, put_letter, &rows);
+		const CatalogLetterRequest *request = lfirst(lc);
+		Row			row = {0};
+
+		put_text(&row, pipeline->name);
+		put_int64(&row, request->request);
+		put_text(&row, request->discards ? "discard" : "replay");
+		put_list(&row, request->tables, request->tables != NIL);
+		put_list(&row, request->ids, request->ids != NIL);
+		put_text(&row, request->reason);
+		put_text(&row, catalog_letter_request_state_name(request->state));
+		put_int64(&row, request->settled);
+		put_int64(&row, request->failed);
+		put_int64(&row, request->left_alone);
+		put_datum(&row, ObjectIdGetDatum(request->requested_by), false);
+		put_time(&row, request->requested_at);
+		put_time(&row, request->started_at);
+		put_time(&row, request->finished_at);
+		put_row(rsinfo, &row);
 	}
-	return (Datum) 0;
 }
 
 Datum
 cdc_stat_dead_letter_request(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	ListCell   *lc;
-
-	InitMaterializedSRF(fcinfo, 0);
-	foreach(lc, api_visible_pipelines())
-	{
-		const CatalogPipeline *pipeline = lfirst(lc);
-		ListCell   *lc2;
-
-		foreach(lc2, catalog_letter_request_list(pipeline->id))
-		{
-			const CatalogLetterRequest *request = lfirst(lc2);
-			Row			row = {0};
-
-			put_text(&row, pipeline->name);
-			put_int64(&row, request->request);
-			put_text(&row, request->discards ? "discard" : "replay");
-			put_list(&row, request->tables, request->tables != NIL);
-			put_list(&row, request->ids, request->ids != NIL);
-			put_text(&row, request->reason);
-			put_text(&row, catalog_letter_request_state_name(request->state));
-			put_int64(&row, request->settled);
-			put_int64(&row, request->failed);
-			put_int64(&row, request->left_alone);
-			put_datum(&row, ObjectIdGetDatum(request->requested_by), false);
-			put_time(&row, request->requested_at);
-			put_time(&row, request->started_at);
-			put_time(&row, request->finished_at);
-			put_row(rsinfo, &row);
-		}
-	}
-	return (Datum) 0;
+	return put_pipelines(fcinfo, put_requests);
 }

@@ -23,6 +23,7 @@
 #include "utils/relcache.h"
 
 #include "api/api.h"
+#include "api/api_row.h"
 #include "catalog/catalog_export.h"
 #include "catalog/catalog_export_copy.h"
 #include "compat/pg_compat.h"
@@ -35,8 +36,6 @@
 #include "util/util_error.h"
 
 PG_FUNCTION_INFO_V1(cdc_stat_export);
-
-#define STAT_EXPORT_COLUMNS 30
 
 void
 api_check_sink(const CatalogPipeline *pipeline)
@@ -117,32 +116,6 @@ api_check_export_tables(const CatalogPipeline *pipeline)
 
 /* ---- the view ---- */
 
-static void
-put(Datum *values, bool *nulls, int *n, Datum value, bool isnull)
-{
-	values[*n] = value;
-	nulls[*n] = isnull;
-	(*n)++;
-}
-
-static void
-put_text(Datum *values, bool *nulls, int *n, const char *text)
-{
-	put(values, nulls, n, text == NULL ? (Datum) 0 : CStringGetTextDatum(text), text == NULL);
-}
-
-static void
-put_lsn(Datum *values, bool *nulls, int *n, XLogRecPtr lsn)
-{
-	put(values, nulls, n, LSNGetDatum(lsn), XLogRecPtrIsInvalid(lsn));
-}
-
-static void
-put_time(Datum *values, bool *nulls, int *n, TimestampTz time)
-{
-	put(values, nulls, n, TimestampTzGetDatum(time), time == 0);
-}
-
 static int
 count_stopped(int32 pipeline_id)
 {
@@ -155,73 +128,57 @@ count_stopped(int32 pipeline_id)
 }
 
 static void
-put_row(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline)
+put_export(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline)
 {
 	const CatalogExport *state = catalog_export_load(pipeline->id);
-	const CatalogError *error = &pipeline->last_error;
 	ShmemPipelineStat stat;
 	DecodeSlot	slot = {0};
 	TimeLineID	timeline;
 	XLogRecPtr	now = decode_log_end(&timeline);
-	Datum		values[STAT_EXPORT_COLUMNS];
-	bool		nulls[STAT_EXPORT_COLUMNS];
 	char	   *waits_for = NULL;
 	char	   *hint;
-	int			n = 0;
+	Row			row = {0};
 
+	if (pipeline->sink == NULL)
+		return;
 	(void) shmem_pipeline_stat(pipeline->id, &stat);
 	if (state != NULL)
 		decode_slot_look(state->slot_name, &slot);
 	if (slot.is_failover)
 		waits_for = decode_standby_waited_for(now, &hint);
 
-	put_text(values, nulls, &n, pipeline->name);
-	put(values, nulls, &n, Int32GetDatum(pipeline->id), false);
-	put(values, nulls, &n, ObjectIdGetDatum(pipeline->owner), false);
-	put_text(values, nulls, &n, pipeline->sink);
-	put_text(values, nulls, &n, api_pipeline_is_waiting(pipeline) ? API_STATE_WAITING : catalog_pipeline_state_name(pipeline->state));
-	put(values, nulls, &n, Int32GetDatum(stat.ingest_pid), stat.ingest_pid == 0);
-	put_text(values, nulls, &n, state != NULL ? state->slot_name : NULL);
-	put_lsn(values, nulls, &n, stat.export.decoded_lsn);
-	put_lsn(values, nulls, &n, stat.export.durable_lsn);
-	put_lsn(values, nulls, &n, slot.confirmed_lsn);
-	put_lsn(values, nulls, &n, slot.restart_lsn);
-	put(values, nulls, &n, Int64GetDatum((int64) (now - Min(now, stat.export.decoded_lsn))), XLogRecPtrIsInvalid(stat.export.decoded_lsn));
-	put(values, nulls, &n, Int64GetDatum((int64) (now - Min(now, slot.restart_lsn))), XLogRecPtrIsInvalid(slot.restart_lsn));
-	put_text(values, nulls, &n, api_export_held_by(&slot, &hint));
-	put_text(values, nulls, &n, waits_for);
-	put(values, nulls, &n, Int64GetDatum(stat.transactions), false);
-	put(values, nulls, &n, Int64GetDatum(stat.changes), false);
-	put(values, nulls, &n, Int64GetDatum(stat.bytes), false);
-	put(values, nulls, &n, Int64GetDatum(stat.flushes), false);
-	put(values, nulls, &n, Int64GetDatum(stat.export.parallel_chunks), false);
-	put(values, nulls, &n, Int32GetDatum(count_stopped(pipeline->id)), false);
-	put_time(values, nulls, &n, stat.stats_reset);
-	put(values, nulls, &n, Int32GetDatum(stat.failures), false);
-	put_time(values, nulls, &n, stat.retry_at);
-	put_time(values, nulls, &n, stat.started_at);
-	put_text(values, nulls, &n, error->message);
-	put_text(values, nulls, &n, error->sqlstate);
-	put_text(values, nulls, &n, error->detail);
-	put_text(values, nulls, &n, error->hint);
-	put_time(values, nulls, &n, error->at);
-	Assert(n == STAT_EXPORT_COLUMNS);
-	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	put_text(&row, pipeline->name);
+	put_int32(&row, pipeline->id);
+	put_datum(&row, ObjectIdGetDatum(pipeline->owner), false);
+	put_text(&row, pipeline->sink);
+	put_text(&row, api_pipeline_is_waiting(pipeline) ? API_STATE_WAITING : catalog_pipeline_state_name(pipeline->state));
+	put_pid(&row, stat.ingest_pid);
+	put_text(&row, state != NULL ? state->slot_name : NULL);
+	put_lsn(&row, stat.export.decoded_lsn);
+	put_lsn(&row, stat.export.durable_lsn);
+	put_lsn(&row, slot.confirmed_lsn);
+	put_lsn(&row, slot.restart_lsn);
+	put_datum(&row, Int64GetDatum((int64) (now - Min(now, stat.export.decoded_lsn))), XLogRecPtrIsInvalid(stat.export.decoded_lsn));
+	put_datum(&row, Int64GetDatum((int64) (now - Min(now, slot.restart_lsn))), XLogRecPtrIsInvalid(slot.restart_lsn));
+	put_text(&row, api_export_held_by(&slot, &hint));
+	put_text(&row, waits_for);
+	put_int64(&row, stat.transactions);
+	put_int64(&row, stat.changes);
+	put_int64(&row, stat.bytes);
+	put_int64(&row, stat.flushes);
+	put_int64(&row, stat.export.parallel_chunks);
+	put_int32(&row, count_stopped(pipeline->id));
+	put_time(&row, stat.stats_reset);
+	put_int32(&row, stat.failures);
+	put_time(&row, stat.retry_at);
+	put_time(&row, stat.started_at);
+	put_error(&row, &pipeline->last_error);
+	put_time(&row, pipeline->last_error.at);
+	put_row(rsinfo, &row);
 }
 
 Datum
 cdc_stat_export(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	ListCell   *lc;
-
-	InitMaterializedSRF(fcinfo, 0);
-	foreach(lc, api_visible_pipelines())
-	{
-		const CatalogPipeline *pipeline = lfirst(lc);
-
-		if (pipeline->sink != NULL)
-			put_row(rsinfo, pipeline);
-	}
-	return (Datum) 0;
+	return put_pipelines(fcinfo, put_export);
 }

@@ -96,19 +96,42 @@ api_name_arg(FunctionCallInfo fcinfo)
 	return name;
 }
 
+/* The elements of an array argument that is not null, as text; NULL for one that is null. */
 static List *
-text_array_arg(FunctionCallInfo fcinfo, int n)
+array_elements(FunctionCallInfo fcinfo, int n, Oid type)
 {
 	List	   *result = NIL;
 	Datum	   *elems;
 	bool	   *nulls;
 	int			count;
 
+	if (type == TEXTOID)
+		deconstruct_array(PG_GETARG_ARRAYTYPE_P(n), TEXTOID, -1, false, TYPALIGN_INT, &elems, &nulls, &count);
+	else
+		deconstruct_array(PG_GETARG_ARRAYTYPE_P(n), INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &elems, &nulls, &count);
+	for (int i = 0; i < count; i++)
+		result = lappend(result, nulls[i] ? NULL :
+						 type == TEXTOID ? TextDatumGetCString(elems[i]) : psprintf(INT64_FORMAT, DatumGetInt64(elems[i])));
+	return result;
+}
+
+List *
+api_list_arg(FunctionCallInfo fcinfo, int n, Oid type, const char *what)
+{
+	List	   *result;
+
 	if (PG_ARGISNULL(n))
 		return NIL;
-	deconstruct_array(PG_GETARG_ARRAYTYPE_P(n), TEXTOID, -1, false, TYPALIGN_INT, &elems, &nulls, &count);
-	for (int i = 0; i < count; i++)
-		result = lappend(result, nulls[i] ? NULL : TextDatumGetCString(elems[i]));
+	result = array_elements(fcinfo, n, type);
+	if (result == NIL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("no %s are given", what),
+				 errhint("Leave \"%s\" out for all of them.", what)));
+	if (list_member_ptr(result, NULL))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("\"%s\" must not contain nulls", what)));
 	return result;
 }
 
@@ -120,7 +143,7 @@ definition_args(FunctionCallInfo fcinfo, char *name)
 
 	def->name = name;
 	def->source = api_text_arg(fcinfo, 1);
-	def->tables = text_array_arg(fcinfo, 2);
+	def->tables = PG_ARGISNULL(2) ? NIL : array_elements(fcinfo, 2, TEXTOID);
 	def->target_schema = api_text_arg(fcinfo, 3);
 	def->sink = api_text_arg(fcinfo, 4);
 	def->options = PG_ARGISNULL(5) ? (Datum) 0 : PG_GETARG_DATUM(5);

@@ -17,11 +17,18 @@
 #include "funcapi.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/pg_lsn.h"
 #include "utils/timestamp.h"
 
 #include "catalog/catalog.h"
 
 #define ROW_MAX 40
+
+/* Puts the rows of one pipeline. */
+typedef void (*RowsOfPipeline) (ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline);
+
+/* In api_stat.c: makes the result of a set-returning function of the rows of each pipeline that the caller may see, with or without a sink. */
+extern Datum put_pipelines(FunctionCallInfo fcinfo, RowsOfPipeline put);
 
 /* A result row, filled from left to right. */
 typedef struct Row
@@ -74,6 +81,12 @@ static inline void
 put_time(Row *row, TimestampTz time)
 {
 	put_datum(row, TimestampTzGetDatum(time), time == 0);
+}
+
+static inline void
+put_lsn(Row *row, XLogRecPtr lsn)
+{
+	put_datum(row, LSNGetDatum(lsn), XLogRecPtrIsInvalid(lsn));
 }
 
 static inline void

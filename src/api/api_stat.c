@@ -68,19 +68,18 @@ put_progress_of_transaction(Row *row, const ApplyProgress *progress)
 	put_datum(row, Int64GetDatum(progress->bytes), is_none);
 }
 
-/* Pipelines that the current role may see. */
-List *
-api_visible_pipelines(void)
+Datum
+put_pipelines(FunctionCallInfo fcinfo, RowsOfPipeline put)
 {
-	List	   *result = NIL;
 	ListCell   *lc;
 
+	InitMaterializedSRF(fcinfo, 0);
 	foreach(lc, catalog_pipeline_list())
 	{
 		if (api_may_see(lfirst(lc)))
-			result = lappend(result, lfirst(lc));
+			put((ReturnSetInfo *) fcinfo->resultinfo, lfirst(lc));
 	}
-	return result;
+	return (Datum) 0;
 }
 
 /* Microseconds since 1970 as a timestamp; 0 stays 0. */
@@ -147,53 +146,49 @@ put_table_counts(Row *row, int32 pipeline_id)
 	put_int32(row, by_state[CATALOG_TABLE_STOPPED]);
 }
 
+static void
+put_pipeline(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline)
+{
+	const CatalogPosition *durable = catalog_position_load(pipeline->id, false);
+	ShmemPipelineStat stat;
+	Row			row = {0};
+
+	(void) shmem_pipeline_stat(pipeline->id, &stat);
+
+	put_text(&row, pipeline->name);
+	put_int32(&row, pipeline->id);
+	put_datum(&row, ObjectIdGetDatum(pipeline->owner), false);
+	put_text(&row, pipeline->source);
+	put_text(&row, api_pipeline_is_waiting(pipeline) ? API_STATE_WAITING : catalog_pipeline_state_name(pipeline->state));
+	put_pid(&row, stat.ingest_pid);
+	put_int32(&row, stat.snapshot_workers);
+	put_table_counts(&row, pipeline->id);
+	put_lag(&row, &stat, GetCurrentTimestamp());
+	put_position(&row, durable != NULL ? &durable->position : stat.ingest_pid != 0 ? &stat.durable : NULL);
+	put_text(&row, durable != NULL ? durable->gtids : NULL);
+	put_position(&row, stat.ingest_pid != 0 ? &stat.streamed : NULL);
+	put_progress_of_transaction(&row, &stat.progress);
+	put_time(&row, time_from_unix_us(stat.source_time_us));
+	put_time(&row, stat.last_event_at);
+	put_int64(&row, stat.transactions);
+	put_int64(&row, stat.changes);
+	put_int64(&row, stat.bytes);
+	put_int64(&row, stat.flushes);
+	put_int64(&row, catalog_skip_count(pipeline->id));
+	put_time(&row, stat.stats_reset);
+	put_int32(&row, stat.failures);
+	put_time(&row, stat.retry_at);
+	put_time(&row, stat.started_at);
+	put_error(&row, &pipeline->last_error);
+	put_text(&row, pipeline->last_error.position);
+	put_time(&row, pipeline->last_error.at);
+	put_row(rsinfo, &row);
+}
+
 Datum
 cdc_stat_pipeline(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	TimestampTz now = GetCurrentTimestamp();
-	ListCell   *lc;
-
-	InitMaterializedSRF(fcinfo, 0);
-	foreach(lc, api_visible_pipelines())
-	{
-		const CatalogPipeline *pipeline = lfirst(lc);
-		const CatalogPosition *durable = catalog_position_load(pipeline->id, false);
-		ShmemPipelineStat stat;
-		Row			row = {0};
-
-		(void) shmem_pipeline_stat(pipeline->id, &stat);
-
-		put_text(&row, pipeline->name);
-		put_int32(&row, pipeline->id);
-		put_datum(&row, ObjectIdGetDatum(pipeline->owner), false);
-		put_text(&row, pipeline->source);
-		put_text(&row, api_pipeline_is_waiting(pipeline) ? API_STATE_WAITING : catalog_pipeline_state_name(pipeline->state));
-		put_pid(&row, stat.ingest_pid);
-		put_int32(&row, stat.snapshot_workers);
-		put_table_counts(&row, pipeline->id);
-		put_lag(&row, &stat, now);
-		put_position(&row, durable != NULL ? &durable->position : stat.ingest_pid != 0 ? &stat.durable : NULL);
-		put_text(&row, durable != NULL ? durable->gtids : NULL);
-		put_position(&row, stat.ingest_pid != 0 ? &stat.streamed : NULL);
-		put_progress_of_transaction(&row, &stat.progress);
-		put_time(&row, time_from_unix_us(stat.source_time_us));
-		put_time(&row, stat.last_event_at);
-		put_int64(&row, stat.transactions);
-		put_int64(&row, stat.changes);
-		put_int64(&row, stat.bytes);
-		put_int64(&row, stat.flushes);
-		put_int64(&row, catalog_skip_count(pipeline->id));
-		put_time(&row, stat.stats_reset);
-		put_int32(&row, stat.failures);
-		put_time(&row, stat.retry_at);
-		put_time(&row, stat.started_at);
-		put_error(&row, &pipeline->last_error);
-		put_text(&row, pipeline->last_error.position);
-		put_time(&row, pipeline->last_error.at);
-		put_row(rsinfo, &row);
-	}
-	return (Datum) 0;
+	return put_pipelines(fcinfo, put_pipeline);
 }
 
 /* How far a table's copy is, in tenths of a percent; -1 when nobody can tell. */
@@ -272,25 +267,22 @@ put_table(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline, const CatalogT
 	put_row(rsinfo, &row);
 }
 
+static void
+put_tables(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline)
+{
+	ListCell   *lc;
+
+	foreach(lc, catalog_table_list(pipeline->id))
+	{
+		CHECK_FOR_INTERRUPTS();
+		put_table(rsinfo, pipeline, lfirst(lc));
+	}
+}
+
 Datum
 cdc_stat_table(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	ListCell   *lc;
-
-	InitMaterializedSRF(fcinfo, 0);
-	foreach(lc, api_visible_pipelines())
-	{
-		const CatalogPipeline *pipeline = lfirst(lc);
-		ListCell   *lc2;
-
-		foreach(lc2, catalog_table_list(pipeline->id))
-		{
-			CHECK_FOR_INTERRUPTS();
-			put_table(rsinfo, pipeline, lfirst(lc2));
-		}
-	}
-	return (Datum) 0;
+	return put_pipelines(fcinfo, put_tables);
 }
 
 /* What was built may have been dropped since, or renamed, which nobody tells us. */
@@ -327,60 +319,54 @@ put_index(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline, const CatalogT
 	put_row(rsinfo, &row);
 }
 
+static void
+put_indexes(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline)
+{
+	List	   *tables = catalog_table_list(pipeline->id);
+	ListCell   *table = list_head(tables);
+	ListCell   *lc;
+
+	/* both lists are in the order of table_id */
+	foreach(lc, catalog_index_list(pipeline->id))
+	{
+		const CatalogIndex *index = lfirst(lc);
+
+		CHECK_FOR_INTERRUPTS();
+		while (table != NULL && ((CatalogTable *) lfirst(table))->table_id < index->table_id)
+			table = lnext(tables, table);
+		if (table != NULL && ((CatalogTable *) lfirst(table))->table_id == index->table_id)
+			put_index(rsinfo, pipeline, lfirst(table), index);
+	}
+}
+
 Datum
 cdc_stat_index(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	ListCell   *lc;
+	return put_pipelines(fcinfo, put_indexes);
+}
 
-	InitMaterializedSRF(fcinfo, 0);
-	foreach(lc, api_visible_pipelines())
-	{
-		const CatalogPipeline *pipeline = lfirst(lc);
-		List	   *tables = catalog_table_list(pipeline->id);
-		ListCell   *table = list_head(tables);
-		ListCell   *lc2;
+static void
+put_positions(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline)
+{
+	const CatalogPosition *position = catalog_position_load(pipeline->id, false);
+	Row			row = {0};
 
-		/* both lists are in the order of table_id */
-		foreach(lc2, catalog_index_list(pipeline->id))
-		{
-			const CatalogIndex *index = lfirst(lc2);
-
-			CHECK_FOR_INTERRUPTS();
-			while (table != NULL && ((CatalogTable *) lfirst(table))->table_id < index->table_id)
-				table = lnext(tables, table);
-			if (table != NULL && ((CatalogTable *) lfirst(table))->table_id == index->table_id)
-				put_index(rsinfo, pipeline, lfirst(table), index);
-		}
-	}
-	return (Datum) 0;
+	if (position == NULL)
+		return;
+	put_text(&row, pipeline->name);
+	put_int32(&row, pipeline->id);
+	put_text(&row, position->identity);
+	put_position(&row, &position->position);
+	put_text(&row, position->gtids);
+	put_time(&row, position->committed_at);
+	put_time(&row, position->position.born == 0 ? 0 : time_t_to_timestamptz((pg_time_t) position->position.born));
+	put_row(rsinfo, &row);
 }
 
 Datum
 cdc_stat_position(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	ListCell   *lc;
-
-	InitMaterializedSRF(fcinfo, 0);
-	foreach(lc, api_visible_pipelines())
-	{
-		const CatalogPipeline *pipeline = lfirst(lc);
-		const CatalogPosition *position = catalog_position_load(pipeline->id, false);
-		Row			row = {0};
-
-		if (position == NULL)
-			continue;
-		put_text(&row, pipeline->name);
-		put_int32(&row, pipeline->id);
-		put_text(&row, position->identity);
-		put_position(&row, &position->position);
-		put_text(&row, position->gtids);
-		put_time(&row, position->committed_at);
-		put_time(&row, position->position.born == 0 ? 0 : time_t_to_timestamptz((pg_time_t) position->position.born));
-		put_row(rsinfo, &row);
-	}
-	return (Datum) 0;
+	return put_pipelines(fcinfo, put_positions);
 }
 
 /* Counters live in shared memory: they are set to zero at once, whether or not the transaction commits. */
@@ -411,72 +397,66 @@ cdc_reset_stats(PG_FUNCTION_ARGS)
 }
 
 /* Statements may hold values (defaults), so this too is for those who may act for the owner. */
+static void
+put_schema_history(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline)
+{
+	ListCell   *lc;
+
+	if (!has_privs_of_role(GetUserId(), pipeline->owner))
+		return;
+	foreach(lc, catalog_history_list(pipeline->id))
+	{
+		const CatalogSchemaChange *change = lfirst(lc);
+		Row			row = {0};
+
+		CHECK_FOR_INTERRUPTS();
+		put_text(&row, pipeline->name);
+		put_int32(&row, change->change_no);
+		put_text(&row, change->source_schema);
+		put_text(&row, change->source_table);
+		put_position(&row, &change->position);
+		put_text(&row, change->gtid_text);
+		put_time(&row, change->source_time);
+		put_list(&row, change->kind_names, true);
+		put_text(&row, change->statement);
+		put_list(&row, change->commands, true);
+		put_text(&row, change->result_name);
+		put_error(&row, &change->shown_error);
+		put_time(&row, change->created_at);
+		put_row(rsinfo, &row);
+	}
+}
+
 Datum
 cdc_stat_schema_history(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	ListCell   *lc;
-
-	InitMaterializedSRF(fcinfo, 0);
-	foreach(lc, api_visible_pipelines())
-	{
-		const CatalogPipeline *pipeline = lfirst(lc);
-		ListCell   *lc2;
-
-		if (!has_privs_of_role(GetUserId(), pipeline->owner))
-			continue;
-		foreach(lc2, catalog_history_list(pipeline->id))
-		{
-			const CatalogSchemaChange *change = lfirst(lc2);
-			Row			row = {0};
-
-			CHECK_FOR_INTERRUPTS();
-			put_text(&row, pipeline->name);
-			put_int32(&row, change->change_no);
-			put_text(&row, change->source_schema);
-			put_text(&row, change->source_table);
-			put_position(&row, &change->position);
-			put_text(&row, change->gtid_text);
-			put_time(&row, change->source_time);
-			put_list(&row, change->kind_names, true);
-			put_text(&row, change->statement);
-			put_list(&row, change->commands, true);
-			put_text(&row, change->result_name);
-			put_error(&row, &change->shown_error);
-			put_time(&row, change->created_at);
-			put_row(rsinfo, &row);
-		}
-	}
-	return (Datum) 0;
+	return put_pipelines(fcinfo, put_schema_history);
 }
 
 /* Prepared XA transactions: what is kept of them holds values, how much it is does not. */
+static void
+put_prepared(ReturnSetInfo *rsinfo, const CatalogPipeline *pipeline)
+{
+	ListCell   *lc;
+
+	foreach(lc, catalog_prepared_list(pipeline->id))
+	{
+		const CatalogPrepared *prepared = lfirst(lc);
+		Row			row = {0};
+
+		put_text(&row, pipeline->name);
+		put_text(&row, prepared->xid);
+		put_position(&row, &prepared->position);
+		put_time(&row, prepared->prepared_at);
+		put_list(&row, prepared->source_tables, prepared->has_tables);
+		put_int64(&row, prepared->changes);
+		put_int64(&row, prepared->bytes);
+		put_row(rsinfo, &row);
+	}
+}
+
 Datum
 cdc_stat_prepared(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	ListCell   *lc;
-
-	InitMaterializedSRF(fcinfo, 0);
-	foreach(lc, api_visible_pipelines())
-	{
-		const CatalogPipeline *pipeline = lfirst(lc);
-		ListCell   *lc2;
-
-		foreach(lc2, catalog_prepared_list(pipeline->id))
-		{
-			const CatalogPrepared *prepared = lfirst(lc2);
-			Row			row = {0};
-
-			put_text(&row, pipeline->name);
-			put_text(&row, prepared->xid);
-			put_position(&row, &prepared->position);
-			put_time(&row, prepared->prepared_at);
-			put_list(&row, prepared->source_tables, prepared->has_tables);
-			put_int64(&row, prepared->changes);
-			put_int64(&row, prepared->bytes);
-			put_row(rsinfo, &row);
-		}
-	}
-	return (Datum) 0;
+	return put_pipelines(fcinfo, put_prepared);
 }

@@ -105,32 +105,18 @@ static List *
 tables_arg(FunctionCallInfo fcinfo, int n, const CatalogPipeline *pipeline)
 {
 	List	   *tables = catalog_table_list(pipeline->id);
-	List	   *result = NIL;
-	Datum	   *elems;
-	bool	   *nulls;
-	int			count;
+	List	   *result = api_list_arg(fcinfo, n, TEXTOID, "tables");
+	ListCell   *lc;
 
-	if (PG_ARGISNULL(n))
-		return NIL;
-	deconstruct_array(PG_GETARG_ARRAYTYPE_P(n), TEXTOID, -1, false, TYPALIGN_INT, &elems, &nulls, &count);
-	if (count == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("no tables are given"),
-				 errhint("Leave \"tables\" out for all tables of the pipeline.")));
-	for (int i = 0; i < count; i++)
+	foreach(lc, result)
 	{
-		char	   *pattern = nulls[i] ? NULL : TextDatumGetCString(elems[i]);
+		const char *pattern = lfirst(lc);
 		bool		fits = false;
-		ListCell   *lc;
+		ListCell   *lc2;
 
-		if (pattern == NULL)
-			ereport(ERROR,
-					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("table pattern must not be null")));
-		foreach(lc, tables)
+		foreach(lc2, tables)
 		{
-			const CatalogTable *table = lfirst(lc);
+			const CatalogTable *table = lfirst(lc2);
 
 			fits |= util_pattern_match(pattern, table->source_schema, table->source_table);
 		}
@@ -140,7 +126,6 @@ tables_arg(FunctionCallInfo fcinfo, int n, const CatalogPipeline *pipeline)
 					 errmsg("no table of pipeline \"%s\" fits \"%s\"", pipeline->name, pattern),
 					 errdetail("A pattern has the form schema.table, with the names that the table has at the source; * stands for any characters, ? for one."),
 					 errhint("pg_stat_cdc_table shows the pipeline's tables.")));
-		result = lappend(result, pattern);
 	}
 	return result;
 }
