@@ -83,6 +83,8 @@ typedef struct CdcOutTable
 	const CdcOutColumn *columns;
 	uint32_t	nkey;			/* columns in the key; 0 when there is none */
 	const uint32_t *key;		/* their indexes, in the key's order */
+	uint32_t	npartition;		/* columns that say in which partition of a sink a row belongs; 0: the key says it */
+	const uint32_t *partition;	/* their indexes; they are made of the key, so all records of a row get the same */
 	char		identity;		/* replica identity: 'd', 'i', 'f' or 'n' (none usable) */
 } CdcOutTable;
 

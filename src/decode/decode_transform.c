@@ -197,9 +197,9 @@ column_for(const DecodeTransform *t, int attnum, const char *name)
 	return transform_column(transform, name);
 }
 
-/* A column of the key has to come out the same for each change of a row, of which a delete has the key only. */
-static void
-check_key_column(const DecodeTransform *t, const List *key, int column)
+/* Does a column come out the same for each change of a row, of which a delete has the key only? */
+static bool
+is_made_of_key(const DecodeTransform *t, const List *key, int column)
 {
 	const TransformColumn *made = &t->transform->columns[column];
 	bool		fits = !made->is_mutable && !transform_tells_change(t->transform, column);
@@ -207,8 +207,14 @@ check_key_column(const DecodeTransform *t, const List *key, int column)
 
 	while (fits && (attnum = bms_next_member(made->uses, attnum)) >= 0)
 		fits = attnum > t->transform->nsource || is_in_list(key, t->sources[attnum - 1] + 1);
-	if (!fits)
-		throw_refused(t, psprintf("Column \"%s\" of its key is not made of the table's key alone, so a deleted row would not be found.", made->name),
+	return fits;
+}
+
+static void
+check_key_column(const DecodeTransform *t, const List *key, int column)
+{
+	if (!is_made_of_key(t, key, column))
+		throw_refused(t, psprintf("Column \"%s\" of its key is not made of the table's key alone, so a deleted row would not be found.", t->transform->columns[column].name),
 					  "Make it of columns of the table's key, cdc_server, cdc_schema and cdc_table, with immutable functions.");
 }
 
@@ -272,6 +278,29 @@ find_key(const DecodeTransform *t, const List *key, Relation relation)
 	return made;
 }
 
+/* Columns of the projection that say where a sink puts a row, a List of int; NIL: its key does. */
+static List *
+find_partition_key(const DecodeTransform *t, const List *key)
+{
+	List	   *made = NIL;
+	ListCell   *lc;
+
+	foreach(lc, t->transform->rule->partition_key)
+	{
+		const char *name = lfirst(lc);
+		int			column = transform_column(t->transform, name);
+
+		if (column < 0 || list_member_int(made, column))
+			throw_refused(t, psprintf("Its \"partition_key\" has a column \"%s\", and the projection has %s.", name, column < 0 ? "none" : "it once"),
+						  "Name columns that the projection makes, each once.");
+		if (key == NIL || !is_made_of_key(t, key, column))
+			throw_refused(t, psprintf("Column \"%s\" of its \"partition_key\" is not made of the table's key alone, so changes of one row could come to different places, in no order.", name),
+						  "Make it of columns of the table's key, cdc_server, cdc_schema and cdc_table, with immutable functions. With REPLICA IDENTITY USING INDEX another unique index is the key.");
+		made = lappend_int(made, column);
+	}
+	return made;
+}
+
 /* Without a key a row is told by all that it has. */
 static void
 check_same_for_row(const DecodeTransform *t)
@@ -331,15 +360,25 @@ check_soft_delete(const DecodeTransform *t, const List *key, int actions)
 	}
 }
 
+static uint32 *
+to_indexes(const List *columns)
+{
+	uint32	   *indexes = palloc(sizeof(uint32) * Max(list_length(columns), 1));
+	ListCell   *lc;
+
+	foreach(lc, columns)
+		indexes[foreach_current_index(lc)] = (uint32) lfirst_int(lc);
+	return indexes;
+}
+
 /* The entry's columns become those of the projection. */
 static void
-set_columns(DecodeState *state, DecodeRelation *entry, DecodeTransform *t, Relation relation, const List *key)
+set_columns(DecodeState *state, DecodeRelation *entry, DecodeTransform *t, Relation relation, const List *key, const List *partition)
 {
 	const Transform *transform = t->transform;
 	int			n = count_columns(t);
 	TupleDesc	desc = CreateTemplateTupleDesc(n);
 	CdcOutColumn *out = palloc0(sizeof(CdcOutColumn) * Max(n, 1));
-	uint32	   *indexes = palloc(sizeof(uint32) * Max(list_length(key), 1));
 	ListCell   *lc;
 
 	entry->columns = palloc0(sizeof(DecodeColumn) * Max(n, 1));
@@ -370,14 +409,13 @@ set_columns(DecodeState *state, DecodeRelation *entry, DecodeTransform *t, Relat
 		t->in_identity[i] = true;
 	}
 	foreach(lc, key)
-	{
-		indexes[foreach_current_index(lc)] = (uint32) lfirst_int(lc);
 		out[lfirst_int(lc)].key_part = (uint16_t) (foreach_current_index(lc) + 1);
-	}
 	entry->table->ncolumns = (uint32) n;
 	entry->table->columns = out;
-	entry->table->key = indexes;
+	entry->table->key = to_indexes(key);
 	entry->table->nkey = (uint32) list_length(key);
+	entry->table->partition = to_indexes(partition);
+	entry->table->npartition = (uint32) list_length(partition);
 	entry->cell_in_identity = t->in_identity;
 }
 
@@ -413,7 +451,7 @@ decode_transform_init(DecodeState *state, DecodeRelation *entry, Relation publis
 		return false;
 	schema = get_namespace_name(RelationGetNamespace(publish_as));
 	rule = transform_rule_find(state->options.transforms, schema, RelationGetRelationName(publish_as));
-	if (rule == NULL || (rule->projection == NULL && rule->filter == NULL && rule->key == NIL && !rule->soft_delete))
+	if (rule == NULL || (rule->projection == NULL && rule->filter == NULL && rule->key == NIL && rule->partition_key == NIL && !rule->soft_delete))
 		return false;
 
 	t = palloc0(sizeof(DecodeTransform));
@@ -437,7 +475,7 @@ decode_transform_init(DecodeState *state, DecodeRelation *entry, Relation publis
 	made = find_key(t, key, relation);
 	if (key == NIL && entry->has_identity)
 		check_same_for_row(t);
-	set_columns(state, entry, t, relation, made);
+	set_columns(state, entry, t, relation, made, find_partition_key(t, key));
 	check_soft_delete(t, made, actions);
 	entry->shipped = used_attributes(t, publish_as, relation);
 	if (entry->estate == NULL)

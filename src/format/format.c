@@ -93,6 +93,20 @@ cdc_format_key(CdcFormat *format, const CdcRecord *record, CdcBuf *out, CdcError
 	return result(out, record, err);
 }
 
+CdcStatus
+cdc_format_partition_key(CdcFormat *format, const CdcRecord *record, CdcBuf *out, CdcError *err)
+{
+	const CdcCell *row;
+
+	if (record->kind != CDC_RECORD_CHANGE || record->table->npartition == 0)
+		return cdc_format_key(format, record, out, err);
+	row = format_key_row(record);
+	if (row == NULL)
+		return CDC_END;
+	format_add_partition_key(format, record->table, row, out);
+	return result(out, record, err);
+}
+
 /* Does the document say something that the options ask for? */
 static bool
 is_wanted(const CdcFormat *format, const CdcRecord *record)
@@ -119,6 +133,15 @@ cdc_format_record(CdcFormat *format, const CdcRecord *record, CdcBuf *out, CdcEr
 		cdc_buf_add_str(out, "null");
 	else if (status != CDC_OK)
 		return status;
+	if (record->kind == CDC_RECORD_CHANGE && record->table->npartition > 0)
+	{
+		cdc_buf_add_str(out, ",\"partition_key\":");
+		status = cdc_format_partition_key(format, record, out, err);
+		if (status == CDC_END)
+			cdc_buf_add_str(out, "null");
+		else if (status != CDC_OK)
+			return status;
+	}
 	cdc_buf_add_char(out, '}');
 	return result(out, record, err);
 }

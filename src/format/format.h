@@ -93,6 +93,12 @@ extern CdcStatus cdc_format_value(CdcFormat *format, const CdcRecord *record, Cd
 /* Append the key of a change: of the new row, or of a deleted one. CDC_END, with nothing appended, when it has none. */
 extern CdcStatus cdc_format_key(CdcFormat *format, const CdcRecord *record, CdcBuf *out, CdcError *err);
 
+/*
+ * Append the bytes by which a sink with partitions chooses one for a change: the key, or as plain JSON the columns that option transforms name.
+ * CDC_END, with nothing appended, when nothing says it, and any partition will do.
+ */
+extern CdcStatus cdc_format_partition_key(CdcFormat *format, const CdcRecord *record, CdcBuf *out, CdcError *err);
+
 /* in format_value.c, for the formats that are JSON */
 
 /* The rows whose cells make the key, NULL when none has all of them. */
@@ -106,6 +112,9 @@ extern void format_add_row(CdcFormat *format, const CdcOutTable *table, const Cd
 
 /* The same for the key's columns, in the key's order. */
 extern void format_add_key(CdcFormat *format, const CdcOutTable *table, const CdcCell *row, CdcBuf *out);
+
+/* And for those of the partition key. */
+extern void format_add_partition_key(CdcFormat *format, const CdcOutTable *table, const CdcCell *row, CdcBuf *out);
 
 /* "0/16B3748" */
 extern void format_add_lsn(CdcBuf *out, uint64_t lsn);

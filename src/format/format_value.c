@@ -173,18 +173,30 @@ format_add_row(CdcFormat *format, const CdcOutTable *table, const CdcCell *row, 
 	cdc_buf_add_char(out, '}');
 }
 
-void
-format_add_key(CdcFormat *format, const CdcOutTable *table, const CdcCell *row, CdcBuf *out)
+static void
+add_columns(CdcFormat *format, const CdcOutTable *table, uint32_t n, const uint32_t *columns, const CdcCell *row, CdcBuf *out)
 {
 	cdc_buf_add_char(out, '{');
-	for (uint32_t i = 0; i < table->nkey; i++)
+	for (uint32_t i = 0; i < n; i++)
 	{
 		if (i > 0)
 			cdc_buf_add_char(out, ',');
-		json_add_name(out, table->columns[table->key[i]].name);
-		add_cell(format, &table->columns[table->key[i]], &row[table->key[i]], 0, out);
+		json_add_name(out, table->columns[columns[i]].name);
+		add_cell(format, &table->columns[columns[i]], &row[columns[i]], 0, out);
 	}
 	cdc_buf_add_char(out, '}');
+}
+
+void
+format_add_key(CdcFormat *format, const CdcOutTable *table, const CdcCell *row, CdcBuf *out)
+{
+	add_columns(format, table, table->nkey, table->key, row, out);
+}
+
+void
+format_add_partition_key(CdcFormat *format, const CdcOutTable *table, const CdcCell *row, CdcBuf *out)
+{
+	add_columns(format, table, table->npartition, table->partition, row, out);
 }
 
 static bool

@@ -92,7 +92,7 @@ bool_member(int number, const JsonbValue *object, const char *name)
 static void
 check_names(int number, const JsonbValue *object)
 {
-	static const char *const names[] = {"tables", "projection", "filter", "key", "soft_delete", "description"};
+	static const char *const names[] = {"tables", "projection", "filter", "key", "partition_key", "soft_delete", "description"};
 	JsonbIterator *it = JsonbIteratorInit(object->val.binary.data);
 	JsonbIteratorToken token;
 	JsonbValue	key;
@@ -107,12 +107,9 @@ check_names(int number, const JsonbValue *object)
 		name = pnstrdup(key.val.string.val, key.val.string.len);
 		for (size_t i = 0; i < lengthof(names); i++)
 			known |= strcmp(names[i], name) == 0;
-		if (strcmp(name, "partition_key") == 0)
-			throw_bad(number, "\"partition_key\" says where a sink puts a row, and no sink that there is heeds it; nor do tables.",
-					  "Leave it out. A target that is partitioned routes its rows by itself.");
 		if (!known)
 			throw_bad(number, psprintf("It has a member \"%s\", which means nothing.", name),
-					  "Members are: tables, projection, filter, key, soft_delete, description.");
+					  "Members are: tables, projection, filter, key, partition_key, soft_delete, description.");
 	}
 }
 
@@ -131,6 +128,7 @@ read_rule(int number, const JsonbValue *value)
 	rule->projection = text_member(number, value, "projection");
 	rule->filter = text_member(number, value, "filter");
 	rule->key = texts_member(number, value, "key", false);
+	rule->partition_key = texts_member(number, value, "partition_key", false);
 	rule->soft_delete = bool_member(number, value, "soft_delete");
 	(void) text_member(number, value, "description");	/* for people */
 	if (rule->tables == NIL)
@@ -172,6 +170,9 @@ transform_rules_check(const char *json, bool is_outgoing)
 
 		(void) transform_parse_projection(rule);
 		(void) transform_parse_filter(rule);
+		if (rule->partition_key != NIL && !is_outgoing)
+			throw_bad(rule->number, "\"partition_key\" says where a sink puts a record, and this pipeline writes to tables.",
+					  "Leave it out. A target that is partitioned routes its rows by itself.");
 		if (rule->soft_delete && !is_outgoing)
 			throw_bad(rule->number, "\"soft_delete\" says how deletes are shipped, and this pipeline writes to tables.", "Leave it out.");
 	}

@@ -24,6 +24,7 @@ typedef struct TransformRule
 	char	   *projection;		/* as in SELECT; NULL: all columns */
 	char	   *filter;			/* as in WHERE; NULL: all rows */
 	List	   *key;			/* names of the target's columns; NIL: the source's key */
+	List	   *partition_key;	/* outgoing: names of columns that say where a sink puts a record; NIL: the key does */
 	bool		soft_delete;	/* outgoing: a deleted row is shipped as one that has a mark */
 } TransformRule;
 

@@ -171,6 +171,22 @@ is($marks[1]{old}{twice}, 4, 'with the row of before');
 $marks->drop;
 $postgres->psql('drop table shop.soft, shop.thin');
 
+# ---- partition keys: made of the key, shown beside it
+$postgres->psql('create table shop.line (customer int, id int, v int, primary key (customer, id))');
+my $parts = CdcBridge::Decode->new($postgres, 'parts', format => 'json', tables => 'shop.line', include_key => 'on');
+$postgres->psql('insert into shop.line values (7, 1, 1); update shop.line set v = 2; update shop.line set customer = 8; delete from shop.line');
+my $partition = sub { my (@rules) = @_; return map { join(' ', $_->{value}{op}, map { text($_) } @$_{qw(key partition_key)}) } $parts->peek(@rules); };
+is_deeply([ $partition->(transforms => rule({ tables => 'shop.line', partition_key => ['customer'] })) ],
+	[ 'insert {"customer":7,"id":1} {"customer":7}', 'update {"customer":7,"id":1} {"customer":7}', 'update {"customer":8,"id":1} {"customer":8}', 'delete {"customer":8,"id":1} {"customer":8}' ], 'partition_key: of every kind of change')
+  or diag($json->encode([ $parts->peek ]));
+is_deeply([ $partition->(format => 'debezium-json', transforms => rule({ tables => 'shop.line', projection => "*, cdc_table || (customer % 4)::text AS part", partition_key => [ 'part', 'id' ] })) ],
+	[ 'c {"customer":7,"id":1} {"id":1,"part":"line3"}', 'u {"customer":7,"id":1} {"id":1,"part":"line3"}', 'u {"customer":8,"id":1} {"id":1,"part":"line0"}', 'd {"customer":8,"id":1} {"id":1,"part":"line0"}' ], 'also computed, in each format');
+is_deeply([ $partition->() ]->[0], 'insert {"customer":7,"id":1} ', 'without it there is none');
+like($parts->error(transforms => rule({ tables => 'shop.line', partition_key => ['v'] })), qr/Column "v" of its "partition_key" is not made of the table's key alone[\s\S]*USING INDEX/, 'a partition key of something else is refused');
+like($parts->error(transforms => rule({ tables => 'shop.line', partition_key => [ 'id', 'x' ] })), qr/Its "partition_key" has a column "x", and the projection has none/, 'and one of no column');
+$parts->drop;
+$postgres->psql('drop table shop.line');
+
 # ---- functions are followed, and a value that is not there
 $postgres->psql(q{create or replace function shop.mask(t text) returns text language sql immutable as 'select ''[]'''});
 $postgres->psql(q{update shop.item set name = 'again' where id = 3});
