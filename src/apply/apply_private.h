@@ -581,6 +581,12 @@ extern bytea *apply_letter_row(Apply *apply, ApplyTable *table, const CdcChange 
 /* A change was applied: letters of its keys below that number (PG_INT64_MAX: it comes by the stream) have nothing more to say. */
 extern void apply_letters_supersede(Apply *apply, ApplyTable *table, const CdcChange *change, int64 before_id);
 
+/* ---- apply_letter_shape.c ---- */
+
+/* Why a change of shape has a table with dead letters copied anew; NULL: it has not. And: have its letters follow. */
+extern const char *apply_letters_want_copy(const Apply *apply, const ApplySchemaChange *change);
+extern void apply_letters_reshape(Apply *apply, const ApplySchemaChange *change);
+
 /* ---- apply_statement.c ---- */
 
 extern ApplyResult apply_statement(Apply *apply, const CdcEvent *event);

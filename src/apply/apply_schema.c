@@ -38,7 +38,6 @@
 #include "utils/snapmgr.h"
 
 #include "apply/apply_private.h"
-#include "catalog/catalog_dead_letter.h"
 #include "catalog/catalog_lock.h"
 #include "ddl/statement.h"
 #include "ddl/table_change.h"
@@ -210,37 +209,6 @@ ask_for_copy(Apply *apply, const ApplySchemaChange *change, const char *why)
 	tell_copy(apply, change->table, why);
 }
 
-/* Are rows told from each other by something else afterwards: by another key or, where there is none, by other columns? */
-static bool
-rows_are_told_otherwise(const SchemaEvolve *evolve)
-{
-	const CdcTableDef *after = evolve->after;
-	uint32		kept = 0;
-
-	if (schema_key_differs(evolve))
-		return true;
-	for (uint32 i = 0; i < after->ncolumns; i++)
-	{
-		if (after->nkey > 0 && after->columns[i].key_part == 0)
-			continue;
-		if (evolve->origin[i] < 0 || schema_type_differs(&evolve->before->columns[evolve->origin[i]], &after->columns[i]))
-			return true;
-		kept++;
-	}
-	return after->nkey == 0 && kept < evolve->before->ncolumns;
-}
-
-/*
- * Dead letters name their rows by the key, or the columns, as these were when they were made: a later change of such a row would
- * not be known for one, and a replay could bring an older row back over it. A new copy has the rows without letters.
- */
-static const char *
-why_letters_want_copy(const Apply *apply, const ApplySchemaChange *change)
-{
-	return rows_are_told_otherwise(&change->evolve) && catalog_dead_letter_is_any_open(apply->pipeline_id, change->table->table_id)
-		? "it has dead letters, which are found by the columns that it had" : NULL;
-}
-
 /* One try, in the open transaction, which the caller commits. */
 static void
 attempt(Apply *apply, MemoryContext cxt, ApplySchemaChange *change)
@@ -274,7 +242,7 @@ attempt(Apply *apply, MemoryContext cxt, ApplySchemaChange *change)
 
 	copy = change->evolve.has_rows ? (change->copy != NULL ? change->copy : plan->copy) : NULL;
 	if (copy == NULL)
-		copy = why_letters_want_copy(apply, change);
+		copy = apply_letters_want_copy(apply, change);
 	if (copy != NULL && change->after->nkey == 0)
 		ereport(ERROR,
 				(errcode(CDC_ERRCODE_TABLE_CHANGED),
@@ -285,6 +253,8 @@ attempt(Apply *apply, MemoryContext cxt, ApplySchemaChange *change)
 	/* the pipeline's state lock from here on */
 	if (copy != NULL)
 		ask_for_copy(apply, change, copy);
+	else
+		apply_letters_reshape(apply, change);
 	catalog_table_set_definition(apply->pipeline_id, table->table_id, schema_def_to_jsonb(change->after));
 	apply_ddl_got_locks(apply, change->wait);
 	apply->index_wanted |= transform_index_write(apply->pipeline_id, table->table_id, &change->evolve, table->target);

@@ -321,20 +321,26 @@ catalog_dead_letter_settle(const CatalogDeadLetter *letter, CatalogLetterState s
 	catalog_scan_end(&scan);
 }
 
-/* Is each column of a row image among these? */
+/* Is each column of a row image among these, but for what the source has dropped since? */
 static bool
 covers(const List *names, Datum image)
 {
 	JsonbIterator *it;
 	JsonbIteratorToken token;
+	JsonbValue	name;
 	JsonbValue	value;
 
 	if (image == (Datum) 0)
 		return true;
 	it = JsonbIteratorInit(&DatumGetJsonbP(image)->root);
-	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
+	while ((token = JsonbIteratorNext(&it, &name, true)) != WJB_DONE)
 	{
-		if (token == WJB_KEY && !util_name_in(names, pnstrdup(value.val.string.val, value.val.string.len)))
+		if (token != WJB_KEY)
+			continue;
+		(void) JsonbIteratorNext(&it, &value, true);
+		if (value.type == jbvBinary && getKeyJsonValueFromContainer(value.val.binary.data, "dropped", 7, NULL) != NULL)
+			continue;
+		if (!util_name_in(names, pnstrdup(name.val.string.val, name.val.string.len)))
 			return false;
 	}
 	return true;
@@ -431,6 +437,40 @@ catalog_dead_letter_take_rows(int32 pipeline_id, int32 table_id, const bytea *ke
 	}
 	catalog_scan_end(&scan);
 	return taken;
+}
+
+void
+catalog_dead_letter_edit_table(int32 pipeline_id, int32 table_id, CatalogLetterEdit edit, void *arg)
+{
+	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "cdc dead letter", ALLOCSET_DEFAULT_SIZES);
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	begin_table(&scan, RowExclusiveLock, pipeline_id, table_id, Anum_dead_letter_new_key, NULL);
+	while (HeapTupleIsValid(tuple = catalog_scan_next(&scan)))
+	{
+		MemoryContext old = MemoryContextSwitchTo(cxt);
+		CatalogDeadLetter *letter;
+
+		CHECK_FOR_INTERRUPTS();
+		if (is_open(tuple, RelationGetDescr(scan.rel)))
+		{
+			letter = letter_from_tuple(tuple, RelationGetDescr(scan.rel));
+			if (edit(arg, letter))
+			{
+				LetterUpdate update = {0};
+
+				update_set(&update, Anum_dead_letter_before, letter->before);
+				update_set(&update, Anum_dead_letter_after, letter->after);
+				update_set(&update, Anum_dead_letter_newer, letter->newer == NIL ? (Datum) 0 : util_text_array(letter->newer));
+				catalog_tuple_update(scan.rel, tuple, update.values, update.nulls, update.replaces);
+			}
+		}
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(cxt);
+	}
+	catalog_scan_end(&scan);
+	MemoryContextDelete(cxt);
 }
 
 int64

@@ -49,7 +49,7 @@ typedef struct CatalogDeadLetter
 	char	   *gtid;			/* NULL: none */
 	int64		action;			/* number of the change in its transaction: 1, 2, ...; 0: a row of a copy */
 	const char *operation;		/* "insert", "update", "delete", "snapshot" */
-	Datum		before;			/* jsonb, see heap_image.h; 0: none */
+	Datum		before;			/* jsonb, see heap_image.h, columns as the table names them now; 0: none */
 	Datum		after;
 	UtilErrorInfo error;		/* for _insert */
 	CatalogError shown_error;	/* when read */
@@ -96,6 +96,13 @@ extern int	catalog_dead_letter_supersede(int32 pipeline_id, int32 table_id, cons
 
 /* So many open letters that would write the row with that key have nothing more to say; returns for how many that was so. */
 extern int64 catalog_dead_letter_take_rows(int32 pipeline_id, int32 table_id, const bytea *key, int64 count, const char *reason);
+
+/*
+ * Have somebody change before, after and newer of each open letter of a table; false: it stays as it is. Each letter lives until
+ * the next call.
+ */
+typedef bool (*CatalogLetterEdit) (void *arg, CatalogDeadLetter *letter);
+extern void catalog_dead_letter_edit_table(int32 pipeline_id, int32 table_id, CatalogLetterEdit edit, void *arg);
 
 /* All open letters of a table have nothing more to say. */
 extern int64 catalog_dead_letter_supersede_table(int32 pipeline_id, int32 table_id, const char *reason);

@@ -208,6 +208,13 @@ unhex(const char *column, const JsonbValue *value, Size *len)
 	return bytes;
 }
 
+static bool
+has_member(const JsonbValue *value, const char *name)
+{
+	return value->type == jbvBinary && JsonContainerIsObject(value->val.binary.data) &&
+		getKeyJsonValueFromContainer(value->val.binary.data, name, (int) strlen(name), NULL) != NULL;
+}
+
 /* {"hex": ...}, {"json_diff": ..., "hex": ...}; all else cannot be read. */
 static void
 read_object(const char *column, const JsonbValue *object, CdcField *field)
@@ -262,6 +269,11 @@ heap_image_fields(Datum image, const CdcTableDef *def, const List *without)
 		if (token != WJB_KEY)
 			continue;
 		(void) JsonbIteratorNext(&it, &value, true);
+		if (has_member(&value, "dropped"))
+			continue;
+		if (has_member(&value, "kept"))
+			throw_unreadable(pnstrdup(name.val.string.val, name.val.string.len),
+							 "The source has dropped the column since, and the target keeps it.");
 		column = find_column(def, &name);
 		if (column < 0)
 			throw_unreadable(pnstrdup(name.val.string.val, name.val.string.len), "The table no longer has a column of that name.");
@@ -284,6 +296,109 @@ heap_image_fields(Datum image, const CdcTableDef *def, const List *without)
 	}
 	return fields;
 }
+
+/* ------------------------------------------------------------- columns that change */
+
+static void
+push_wrapped(HeapImage *image, JsonbValue *name, const char *form, JsonbValue *value)
+{
+	JsonbValue	key = json_string(form, strlen(form));
+
+	pushJsonbValue(&image->state, WJB_KEY, name);
+	pushJsonbValue(&image->state, WJB_BEGIN_OBJECT, NULL);
+	pushJsonbValue(&image->state, WJB_KEY, &key);
+	pushJsonbValue(&image->state, WJB_VALUE, value);
+	pushJsonbValue(&image->state, WJB_END_OBJECT, NULL);
+}
+
+static int
+column_from(const CdcTableDef *after, const int *origin, int column)
+{
+	for (uint32 i = 0; i < after->ncolumns; i++)
+	{
+		if (origin[i] == column)
+			return (int) i;
+	}
+	return -1;
+}
+
+typedef enum Pass
+{
+	PASS_DROPPED,				/* of members with one name the last stands: one that is dropped gives way */
+	PASS_STAYING,
+	PASS_KEPT					/* ... and one that nobody can write any more is not forgotten over another column of its name */
+} Pass;
+
+static void
+push_reshaped(HeapImage *image, Pass pass, JsonbValue *name, JsonbValue *value, const CdcTableDef *before,
+			  const CdcTableDef *after, const int *origin, const bool *keeps)
+{
+	int			from = has_member(value, "dropped") || has_member(value, "kept") ? -1 : find_column(before, name);
+	int			to = from < 0 ? -1 : column_from(after, origin, from);
+	JsonbValue	new_name;
+
+	if (from < 0)
+	{
+		if (pass == (has_member(value, "kept") ? PASS_KEPT : PASS_DROPPED))
+		{
+			pushJsonbValue(&image->state, WJB_KEY, name);
+			pushJsonbValue(&image->state, WJB_VALUE, value);
+		}
+		return;
+	}
+	if (to < 0)
+	{
+		if (pass == (keeps[from] ? PASS_KEPT : PASS_DROPPED))
+			push_wrapped(image, name, keeps[from] ? "kept" : "dropped", value);
+		return;
+	}
+	if (pass != PASS_STAYING)
+		return;
+	new_name = json_string(after->columns[to].name, strlen(after->columns[to].name));
+	pushJsonbValue(&image->state, WJB_KEY, &new_name);
+	pushJsonbValue(&image->state, WJB_VALUE, value);
+}
+
+/* Members of an image, in one pass. */
+static void
+push_pass(HeapImage *image, Pass pass, Datum source, const CdcTableDef *before, const CdcTableDef *after, const int *origin,
+		  const bool *keeps)
+{
+	JsonbIterator *it = JsonbIteratorInit(&DatumGetJsonbP(source)->root);
+	JsonbIteratorToken token;
+	JsonbValue	name;
+	JsonbValue	value;
+
+	while ((token = JsonbIteratorNext(&it, &name, true)) != WJB_DONE)
+	{
+		if (token != WJB_KEY)
+			continue;
+		(void) JsonbIteratorNext(&it, &value, true);
+		push_reshaped(image, pass, &name, &value, before, after, origin, keeps);
+	}
+}
+
+Datum
+heap_image_reshape(Datum source, const CdcTableDef *before, const CdcTableDef *after, const int *origin, const bool *keeps,
+				   bool fills, CdcArena *arena)
+{
+	HeapImage	image;
+	CdcCell		cell;
+
+	heap_image_begin(&image);
+	push_pass(&image, PASS_DROPPED, source, before, after, origin, keeps);
+	push_pass(&image, PASS_STAYING, source, before, after, origin, keeps);
+	for (uint32 i = 0; fills && i < after->ncolumns; i++)
+	{
+		if (origin[i] < 0 && !after->columns[i].is_generated && (after->known & CDC_KNOWS_DEFAULTS) != 0 &&
+			schema_default_cell(&after->columns[i], arena, &cell))
+			heap_image_cell(&image, &after->columns[i], &cell);
+	}
+	push_pass(&image, PASS_KEPT, source, before, after, origin, keeps);
+	return heap_image_end(&image);
+}
+
+/* ------------------------------------------------------------------ fields -> cells */
 
 static CdcStatus
 text_to_cell(const CdcColumnDef *column, const char *text, uint32 len, CdcArena *arena, CdcCell *cell, CdcError *err)

@@ -17,7 +17,11 @@
  *	  {"cut": "...", "bytes": n}
  *						the beginning of what is too long for jsonb
  *
- *	  The last two cannot be turned back. All others give the same cells as the
+ *	  {"dropped": value}
+ *						of a column that the source has dropped since
+ *	  {"kept": value}	likewise, where the target still has it (schema_changes "lenient")
+ *
+ *	  "raw", "cut" and "kept" cannot be turned back. All others give the same cells as the
  *	  binary log and a SELECT do, so that a replayed value goes the way of all.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -49,6 +53,13 @@ extern Datum heap_image_end(HeapImage *image);
  * that count as left out (List of char *).
  */
 extern CdcField *heap_image_fields(Datum image, const CdcTableDef *def, const List *without);
+
+/*
+ * What becomes of an image when its table's columns change: origin has for each column of "after" its index in "before", -1: it
+ * is new. keeps: per column of "before", does the target keep what the source dropped? fills: new columns get their defaults.
+ */
+extern Datum heap_image_reshape(Datum source, const CdcTableDef *before, const CdcTableDef *after, const int *origin,
+								const bool *keeps, bool fills, CdcArena *arena);
 extern CdcStatus heap_image_to_cell(const CdcColumnDef *column, const CdcField *field, CdcArena *arena, CdcCell *cell, CdcError *err);
 
 /* SHA-256 over the cells of a key: the same for equal keys of one table, from whichever image. */
