@@ -980,12 +980,12 @@ COMMENT ON COLUMN @extschema@.cdc_schema_history.pipeline IS 'name of the pipeli
 COMMENT ON COLUMN @extschema@.cdc_schema_history.change_no IS 'number of the change in its pipeline: 1, 2, ...';
 COMMENT ON COLUMN @extschema@.cdc_schema_history.source_schema IS 'schema (database) at the source';
 COMMENT ON COLUMN @extschema@.cdc_schema_history.source_table IS 'table at the source, as it was called before the change';
-COMMENT ON COLUMN @extschema@.cdc_schema_history.file IS 'binary log file of the statement, or of the transaction that showed the change';
+COMMENT ON COLUMN @extschema@.cdc_schema_history.file IS 'log file of the statement, or of the transaction that showed the change';
 COMMENT ON COLUMN @extschema@.cdc_schema_history."offset" IS 'where that starts in it';
-COMMENT ON COLUMN @extschema@.cdc_schema_history.gtid IS 'its GTID; NULL when the source writes none';
+COMMENT ON COLUMN @extschema@.cdc_schema_history.gtid IS 'its GTID, NULL when the source writes none; of an outgoing pipeline the LSN of its commit';
 COMMENT ON COLUMN @extschema@.cdc_schema_history.source_time IS 'when it was carried out, by the source''s clock';
 COMMENT ON COLUMN @extschema@.cdc_schema_history.kinds IS 'what changed: add_column, drop_column, ...';
-COMMENT ON COLUMN @extschema@.cdc_schema_history.statement IS 'the source''s statement; NULL: rows showed the change, no statement told it';
+COMMENT ON COLUMN @extschema@.cdc_schema_history.statement IS 'the source''s statement; NULL: rows showed the change, no statement told it; of an outgoing pipeline its kind';
 COMMENT ON COLUMN @extschema@.cdc_schema_history.commands IS 'statements that were run here for it, in order';
 COMMENT ON COLUMN @extschema@.cdc_schema_history.result IS 'applied, ignored, failed (the table goes on without it) or stopped (the table stopped)';
 COMMENT ON COLUMN @extschema@.cdc_schema_history.error IS 'why it was ignored, failed or stopped the table';

@@ -35,6 +35,8 @@ static const UtilOption export_option_list[] = {
 	.description = "kinds of schema changes that are left out: add_column, drop_column, ..."},
 	{.name = "schema_changes_include",.type = UTIL_OPTION_ARRAY,
 	.description = "kinds of schema changes that are not left out; all others are"},
+	{.name = "schema_history_max_rows",.type = UTIL_OPTION_INT,.default_text = "10000",.min = 1,.max = 10000000,.unit = "rows",
+	.description = "most changes that cdc_schema_history remembers; older ones are removed"},
 	{.name = "slot_max_mb",.type = UTIL_OPTION_INT,.default_text = "0",.min = 0,.max = INT_MAX,.unit = "MB",
 	.description = "most log that a stopped or slow pipeline may hold back; beyond it the slot is given up; 0: no limit but max_slot_wal_keep_size"},
 	{.name = "snapshot",.type = UTIL_OPTION_ENUM,.default_text = "initial",.values = snapshot_values,

@@ -17,7 +17,10 @@
 
 #include "access/table.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/pg_lsn.h"
 
 #include "catalog/catalog_heap.h"
 #include "catalog/catalog_history.h"
@@ -189,7 +192,10 @@ catalog_history_insert(CatalogSchemaChange *change, int max_rows)
 	catalog_lock_state(change->pipeline_id);
 	change->change_no = catalog_last_id(CATALOG_REL_SCHEMA_HISTORY, Anum_schema_history_change_no, change->pipeline_id) + 1;
 
-	cdc_gtid_format(&change->gtid, gtid);
+	if (change->gtid_text != NULL)
+		snprintf(gtid, sizeof(gtid), "%s", change->gtid_text);
+	else
+		cdc_gtid_format(&change->gtid, gtid);
 	values[Anum_schema_history_pipeline_id - 1] = Int32GetDatum(change->pipeline_id);
 	values[Anum_schema_history_change_no - 1] = Int32GetDatum(change->change_no);
 	values[Anum_schema_history_table_id - 1] = Int32GetDatum(change->table_id);
@@ -213,6 +219,30 @@ catalog_history_insert(CatalogSchemaChange *change, int max_rows)
 	catalog_tuple_insert(rel, values, nulls);
 	table_close(rel, NoLock);
 	prune(change->pipeline_id, change->change_no - max_rows);
+}
+
+void
+catalog_history_delete_from(int32 pipeline_id, XLogRecPtr commit_lsn)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	catalog_lock_state(pipeline_id);
+	catalog_scan_begin_ordered(&scan, CATALOG_REL_SCHEMA_HISTORY, RowExclusiveLock, 1, &pipeline_id);
+	while (HeapTupleIsValid(tuple = catalog_scan_next_ordered(&scan, BackwardScanDirection)))
+	{
+		TupleDesc	desc = RelationGetDescr(scan.rel);
+		char	   *place = catalog_get_text(tuple, desc, Anum_schema_history_gtid);
+
+		CHECK_FOR_INTERRUPTS();
+		if (strcmp(catalog_get_text(tuple, desc, Anum_schema_history_result), result_names[CATALOG_CHANGE_STOPPED]) == 0)
+			continue;
+		/* all others are written in the order of the log */
+		if (place == NULL || DatumGetLSN(DirectFunctionCall1(pg_lsn_in, CStringGetDatum(place))) < commit_lsn)
+			break;
+		catalog_tuple_delete(scan.rel, tuple);
+	}
+	catalog_scan_end(&scan);
 }
 
 List *

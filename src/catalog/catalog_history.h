@@ -11,6 +11,7 @@
 #define CDC_CATALOG_HISTORY_H
 
 #include "postgres.h"
+#include "access/xlogdefs.h"
 
 #include "catalog/catalog.h"
 
@@ -80,7 +81,7 @@ typedef struct CatalogSchemaChange
 	char	   *source_table;
 	CdcPosition position;		/* of the statement, or of the transaction that showed the change */
 	CdcGtid		gtid;			/* for _insert */
-	char	   *gtid_text;		/* from _list; NULL: none */
+	char	   *gtid_text;		/* from _list, or for _insert in place of gtid; NULL: none */
 	int64		source_time_us; /* for _insert: microseconds since 1970; 0: not told */
 	TimestampTz source_time;	/* from _list; 0: not told */
 	uint32		kinds;			/* CATALOG_CHANGE_BIT */
@@ -97,5 +98,11 @@ typedef struct CatalogSchemaChange
 /* Write one down, and remove the oldest beyond max_rows. Takes the state's lock. */
 extern void catalog_history_insert(CatalogSchemaChange *change, int max_rows);
 extern List *catalog_history_list(int32 pipeline_id);	/* by number */
+
+/*
+ * Remove those of an outgoing pipeline whose transaction commits at that place in the log or later, but for those that stopped a table: their
+ * statements do not come again. Takes the state's lock.
+ */
+extern void catalog_history_delete_from(int32 pipeline_id, XLogRecPtr commit_lsn);
 
 #endif							/* CDC_CATALOG_HISTORY_H */

@@ -48,6 +48,20 @@ typedef void (*DecodeMeet) (void *arg, Relation relation, const Bitmapset *colum
 /* Let the decoding context that this process starts next hand its records to emit. */
 extern void decode_take(DecodeEmit emit, DecodeMeet meet, void *arg);
 
+/* What a statement did to a table that is shipped. Good until the function returns, or the transaction of the decoding is undone. */
+typedef struct DecodeStatement
+{
+	const char *schema;			/* of the table, its own, before the statement */
+	const char *name;
+	const char *command;		/* command tag */
+	uint32		kinds;			/* CATALOG_CHANGE_BIT; 0: none that has a name */
+	XLogRecPtr	commit_lsn;
+	XLogRecPtr	txn_end;
+	XLogRecPtr	lsn;
+	int64		time_us;		/* of the commit, since 1970 */
+	bool		is_shipped;		/* false: the rules leave it out */
+} DecodeStatement;
+
 /* What is being made into a record: after something was thrown, what it was about. */
 typedef struct DecodePlace
 {
@@ -57,6 +71,7 @@ typedef struct DecodePlace
 	XLogRecPtr	lsn;			/* of the change */
 	bool		in_receiver;	/* emit was called with it */
 	bool		in_others;		/* other processes read rows, and throw nothing that has values in it */
+	const DecodeStatement *statement;	/* it is about what that did; else NULL */
 } DecodePlace;
 
 extern DecodePlace decode_place_now;
@@ -77,6 +92,11 @@ extern void decode_stops_use(DecodeStops *stops);
 /* What the decoding context that this process starts next does about statements that it hears of, when it ships them. Lives on. */
 struct CatalogChangeRules;
 extern void decode_change_rules_use(const struct CatalogChangeRules *rules);
+
+/* ... and hands what they did to note, with the arg of decode_take, when it is shipped or left out. Such a function writes nothing. */
+typedef void (*DecodeNote) (void *arg, const DecodeStatement *statement);
+
+extern void decode_statements_use(DecodeNote note);
 
 /* A change of which no record could be made, as an expression threw: for who keeps it. Good until the function returns. */
 typedef struct DecodeLetter

@@ -48,6 +48,7 @@ PGDLLEXPORT void _PG_output_plugin_init(OutputPluginCallbacks *cb);
 static DecodeEmit next_emit;
 static DecodeMeet next_meet;
 static DecodeKeep next_keep;
+static DecodeNote next_note;
 static void *next_arg;
 
 void
@@ -62,6 +63,12 @@ void
 decode_letters_use(DecodeKeep keep)
 {
 	next_keep = keep;
+}
+
+void
+decode_statements_use(DecodeNote note)
+{
+	next_note = note;
 }
 
 static int64
@@ -119,7 +126,9 @@ startup_cb(LogicalDecodingContext *ctx, OutputPluginOptions *plugin_options, boo
 	state->emit_arg = taker != NULL ? next_arg : state;
 	state->meet = taker != NULL ? next_meet : NULL;
 	state->keep = taker != NULL ? next_keep : NULL;
+	state->note = taker != NULL ? next_note : NULL;
 	next_keep = NULL;
+	next_note = NULL;
 	ctx->output_plugin_private = state;
 
 	/* a slot that is being made has no options yet: they are those of none given, and nothing is handed on */
@@ -801,6 +810,45 @@ truncate_cb(LogicalDecodingContext *ctx, ReorderBufferTXN *txn, int nrelations, 
 	MemoryContextReset(state->change_context);
 }
 
+/* What a statement did to one table. In the memory context of changes. */
+static void
+ship_schema_change(DecodeState *state, ReorderBufferTXN *txn, XLogRecPtr lsn, const CdcSchemaItem *item, const List *items)
+{
+	CdcRecord	record = {.kind = CDC_RECORD_SCHEMA};
+	DecodeStatement *statement = palloc0(sizeof(DecodeStatement));
+	DecodeTxn  *own;
+
+	statement->schema = item->schema;
+	statement->name = item->name;
+	statement->command = item->command;
+	statement->kinds = item->kinds;
+	statement->txn_end = txn->end_lsn;
+	statement->lsn = lsn;
+	if (state->note != NULL)
+	{
+		const CdcOutTxn *out = &open_txn(state, txn)->out;
+
+		statement->commit_lsn = out->commit_lsn;
+		statement->time_us = out->time_us;
+	}
+	decode_place_set(item->relid, txn->xid, txn->end_lsn, lsn);
+	decode_place_now.statement = statement;
+	if (!decode_schema_record(state, item, items, &record, statement))
+		return;
+	statement->is_shipped = decode_schema_is_wanted(state, item, &record);
+	if (state->note != NULL)
+		state->note(state->emit_arg, statement);
+	if (!statement->is_shipped)
+		return;
+	own = ensure_begun(state, txn);
+	record.txn = &own->out;
+	record.lsn = lsn;
+	record.now_us = state->now_us;
+	record.xid = txn->xid;
+	record.order = ++own->out.nchanges;
+	emit(state, &record);
+}
+
 /* What a statement did to tables, by the message that it left; false: it is somebody else's message. */
 static bool
 ship_schema_changes(DecodeState *state, ReorderBufferTXN *txn, XLogRecPtr lsn, Size size, const char *content)
@@ -812,22 +860,8 @@ ship_schema_changes(DecodeState *state, ReorderBufferTXN *txn, XLogRecPtr lsn, S
 
 	foreach(lc, is_ours && state->options.schema_changes ? items : NIL)
 	{
-		CdcRecord	record = {.kind = CDC_RECORD_SCHEMA};
-		Oid			relid = ((const CdcSchemaItem *) lfirst(lc))->relid;
-		DecodeTxn  *own;
-
-		if (decode_stops_cover(state, relid, txn->end_lsn, lsn))
-			continue;
-		decode_place_set(relid, txn->xid, txn->end_lsn, lsn);
-		if (!decode_schema_record(state, lfirst(lc), items, &record))
-			continue;
-		own = ensure_begun(state, txn);
-		record.txn = &own->out;
-		record.lsn = lsn;
-		record.now_us = state->now_us;
-		record.xid = txn->xid;
-		record.order = ++own->out.nchanges;
-		emit(state, &record);
+		if (!decode_stops_cover(state, ((const CdcSchemaItem *) lfirst(lc))->relid, txn->end_lsn, lsn))
+			ship_schema_change(state, txn, lsn, lfirst(lc), items);
 	}
 	decode_place_leave();
 	MemoryContextSwitchTo(old_context);

@@ -160,6 +160,7 @@ typedef struct DecodeState
 	void	   *emit_arg;
 	DecodeMeet	meet;			/* with emit_arg; NULL: nobody asks */
 	DecodeKeep	keep;			/* with emit_arg; NULL: what throws throws */
+	DecodeNote	note;			/* with emit_arg; NULL: nobody writes statements down */
 	int64		now_us;			/* when the transaction, or the block of one, began to be decoded */
 	bool		in_block;		/* between STREAM_START and STREAM_STOP */
 	bool		block_begun;	/* STREAM_START was handed on */
@@ -261,6 +262,7 @@ static inline void
 decode_place_leave(void)
 {
 	decode_place_now.relid = InvalidOid;
+	decode_place_now.statement = NULL;
 }
 
 /* in decode_publication.c */
@@ -355,8 +357,14 @@ extern bool decode_schema_open(const char *content, Size size, List **items);
 
 extern void decode_change_rules_attach(DecodeState *state);
 
-/* What an item comes to for the receiver, in record->table and record->schema_change; false: nothing. items: all of the message. */
-extern bool decode_schema_record(DecodeState *state, const CdcSchemaItem *item, const List *items, CdcRecord *record);
+/*
+ * What an item comes to for the receiver, in record->table and record->schema_change, and whose table it was; false: nothing. items: all of
+ * the message.
+ */
+extern bool decode_schema_record(DecodeState *state, const CdcSchemaItem *item, const List *items, CdcRecord *record, DecodeStatement *statement);
+
+/* Is such a record shipped? Throws for one that stops its table. */
+extern bool decode_schema_is_wanted(const DecodeState *state, const CdcSchemaItem *item, const CdcRecord *record);
 
 /* in decode_copy.c */
 typedef enum DecodeCopyVerdict

@@ -247,13 +247,20 @@ set_definition(const CdcSchemaItem *item, const DecodeRelation *entry, Relation 
 	}
 }
 
+/* Nobody has the name that it says a table had. */
+static bool
+has_former_name(const CdcSchemaItem *item)
+{
+	return item->old_name != NULL && !name_is_taken(item->old_schema, item->old_name);
+}
+
 /* A table that is there: what it is called, was called, and which of both is shipped. */
 static bool
 describe(DecodeState *state, const CdcSchemaItem *item, Relation relation, CdcRecord *record)
 {
 	const DecodeRelation *entry = decode_relation_get(state, relation);
 	bool		is_shipped = entry->actions != 0 && entry->publish_as == RelationGetRelid(relation);
-	bool		is_renamed = item->old_name != NULL && !name_is_taken(item->old_schema, item->old_name);
+	bool		is_renamed = has_former_name(item);
 	bool		was_shipped = is_shipped;
 	const CdcOutTable *old = NULL;
 	CdcOutSchemaChange *change;
@@ -287,8 +294,22 @@ describe(DecodeState *state, const CdcSchemaItem *item, Relation relation, CdcRe
 	return true;
 }
 
+/* What a table was called before the statement, as far as that can be true. */
+static void
+set_former_name(const CdcSchemaItem *item, Relation relation, DecodeStatement *statement)
+{
+	if (has_former_name(item))
+	{
+		statement->schema = item->old_schema;
+		statement->name = item->old_name;
+		return;
+	}
+	statement->schema = get_namespace_name(RelationGetNamespace(relation));
+	statement->name = pstrdup(RelationGetRelationName(relation));
+}
+
 static bool
-table_record(DecodeState *state, const CdcSchemaItem *item, CdcRecord *record)
+table_record(DecodeState *state, const CdcSchemaItem *item, CdcRecord *record, DecodeStatement *statement)
 {
 	Relation	relation;
 	char		kind;
@@ -303,7 +324,10 @@ table_record(DecodeState *state, const CdcSchemaItem *item, CdcRecord *record)
 	kind = relation->rd_rel->relkind;
 	if ((kind == RELKIND_RELATION || kind == RELKIND_PARTITIONED_TABLE) &&
 		relation->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT)
+	{
+		set_former_name(item, relation, statement);
 		result = describe(state, item, relation, record);
+	}
 	RelationClose(relation);
 	return result;
 }
@@ -382,9 +406,9 @@ mode_of(const CatalogChangeRules *rules, uint32 kinds)
 	return mode;
 }
 
-/* Is a record shipped? Throws for one that stops its table; a table that is new has nothing that could change. */
-static bool
-is_wanted(const DecodeState *state, const CdcSchemaItem *item, const CdcRecord *record)
+/* A table that is new has nothing that could change. */
+bool
+decode_schema_is_wanted(const DecodeState *state, const CdcSchemaItem *item, const CdcRecord *record)
 {
 	CatalogChangeMode mode = state->change_rules == NULL ? CATALOG_MODE_EVOLVE : mode_of(state->change_rules, item->kinds);
 
@@ -398,14 +422,14 @@ is_wanted(const DecodeState *state, const CdcSchemaItem *item, const CdcRecord *
 }
 
 bool
-decode_schema_record(DecodeState *state, const CdcSchemaItem *item, const List *items, CdcRecord *record)
+decode_schema_record(DecodeState *state, const CdcSchemaItem *item, const List *items, CdcRecord *record, DecodeStatement *statement)
 {
 	switch (item->kind)
 	{
 		case CDC_SCHEMA_TABLE:
-			return table_record(state, item, record) && is_wanted(state, item, record);
+			return table_record(state, item, record, statement);
 		case CDC_SCHEMA_GONE:
-			return gone_record(state, item, items, record) && is_wanted(state, item, record);
+			return gone_record(state, item, items, record);
 		case CDC_SCHEMA_UNPUBLISHED:
 			break;
 	}

@@ -21,8 +21,6 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "access/xlog.h"
-#include "access/xlog_internal.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -30,6 +28,7 @@
 #include "catalog/catalog_dead_letter.h"
 #include "catalog/catalog_export.h"
 #include "pipeline/export_letter.h"
+#include "pipeline/export_place.h"
 #include "pipeline/export_transaction.h"
 #include "util/util_error.h"
 
@@ -38,8 +37,6 @@
 
 /* So many old ones are removed when others are written. */
 #define PRUNE_MAX 10000
-
-#define UNIX_TO_POSTGRES_US ((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
 
 struct ExportLetters
 {
@@ -69,19 +66,6 @@ export_letters_open(const Worker *worker, XLogRecPtr start, TimeLineID timeline)
 	return catalog_pipeline_on_error(worker->pipeline) == CATALOG_ON_ERROR_DEAD_LETTER ? letters : NULL;
 }
 
-/* The place of a change, as a file of the log and a place in it. */
-static void
-set_position(const ExportLetters *letters, XLogRecPtr lsn, CdcPosition *position)
-{
-	char		file[MAXFNAMELEN];
-	XLogSegNo	segment;
-
-	XLByteToSeg(lsn, segment, wal_segment_size);
-	XLogFileName(file, letters->timeline, segment, wal_segment_size);
-	snprintf(position->file, sizeof(position->file), "%s", file);
-	position->offset = XLogSegmentOffset(lsn, wal_segment_size);
-}
-
 static Datum
 copy_image(Datum image)
 {
@@ -105,14 +89,14 @@ export_letters_keep(ExportLetters *letters, const DecodeLetter *from)
 	letter->pipeline_id = letters->worker->pipeline_id;
 	letter->source_schema = pstrdup(from->schema);
 	letter->source_table = pstrdup(from->name);
-	set_position(letters, from->lsn, &letter->position);
+	export_log_place(from->lsn, letters->timeline, &letter->position);
 	letter->gtid = psprintf("%X/%X", LSN_FORMAT_ARGS(from->commit_lsn));
 	letter->action = from->action;
 	letter->operation = operations[from->op];
 	letter->before = copy_image(from->before);
 	letter->after = copy_image(from->after);
 	letter->error = *util_error_info(from->error);
-	letter->changed_at = from->time_us == 0 ? 0 : from->time_us - UNIX_TO_POSTGRES_US;
+	letter->changed_at = from->time_us == 0 ? 0 : from->time_us - EXPORT_UNIX_TO_POSTGRES_US;
 	letters->waiting = lappend(letters->waiting, letter);
 	MemoryContextSwitchTo(old_context);
 }

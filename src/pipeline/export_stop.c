@@ -103,16 +103,18 @@ is_of_table(const DecodePlace *place, int sqlstate)
 }
 
 bool
-export_stop_table(const Worker *worker, XLogRecPtr durable)
+export_stop_table(const Worker *worker, XLogRecPtr durable, const ExportHistory *history)
 {
 	DecodePlace place = decode_place_now;
 	ErrorData  *edata;
 	UtilErrorInfo *info;
+	CatalogSchemaChange *change;
 
 	MemoryContextSwitchTo(worker->cxt);
 	edata = CopyErrorData();
 	if (!is_of_table(&place, edata->sqlerrcode) || catalog_pipeline_on_error(worker->pipeline) == CATALOG_ON_ERROR_STOP)
 		return false;
+	change = place.statement != NULL ? export_history_make(history, place.statement) : NULL;
 	FlushErrorState();
 	HOLD_INTERRUPTS();
 	AbortOutOfAnyTransaction();
@@ -131,6 +133,8 @@ export_stop_table(const Worker *worker, XLogRecPtr durable)
 	if (TransactionIdIsValid(place.xid))
 		XactLockTableWait(place.xid, NULL, NULL, XLTW_None);
 	catalog_export_table_stop(worker->pipeline_id, place.relid, place.txn_end, place.lsn, info);
+	if (change != NULL)
+		export_history_write_stop(history, change, info);
 	export_transaction_end(true, worker->cxt);
 	ereport(LOG,
 			(errcode(info->sqlstate),

@@ -41,6 +41,7 @@
 #include "compat/pg_compat.h"
 #include "decode/decode_reader.h"
 #include "pipeline/export_copy.h"
+#include "pipeline/export_history.h"
 #include "pipeline/export_letter.h"
 #include "pipeline/export_plugin.h"
 #include "pipeline/export_rights.h"
@@ -71,6 +72,7 @@ typedef struct Export
 	ExportCopy *copy;
 	CatalogChangeRules change_rules;
 	ExportLetters *letters;		/* NULL: none are kept */
+	ExportHistory *history;
 	CdcSinkPosition durable;	/* the sink has it */
 	XLogRecPtr	handed;			/* end of the last transaction or message that the sink got */
 	bool		skipping;		/* the transaction that is coming is there already */
@@ -335,6 +337,16 @@ keep(void *arg, const DecodeLetter *letter)
 		export_letters_keep(export->letters, letter);
 }
 
+/* DecodeNote */
+static void
+note(void *arg, const DecodeStatement *statement)
+{
+	Export	   *export = arg;
+
+	if (statement->txn_end > export->durable.lsn)
+		export_history_keep(export->history, statement);
+}
+
 /* DecodeEmit */
 static void
 receive(void *arg, const CdcRecord *record)
@@ -386,12 +398,20 @@ receive(void *arg, const CdcRecord *record)
 		export->handed_at = GetCurrentTimestamp();
 }
 
+/* What was noted while the log was decoded has to be there before anything behind it counts. */
+static void
+write_notes(Export *export)
+{
+	export_copy_wrote(export->copy, export_letters_write(export->letters));
+	export_copy_wrote(export->copy, export_history_write(export->history));
+}
+
 static void
 flush(Export *export)
 {
 	CdcSinkPosition position = export->durable;
 
-	export_copy_wrote(export->copy, export_letters_write(export->letters));
+	write_notes(export);
 	if (export->handed_at == 0 || !export_copy_before_flush(export->copy, decode_reader_position(export->reader), &position))
 		return;
 	/* while tables are copied it also counts what the stream has left to the chunks */
@@ -424,7 +444,7 @@ confirm_quiet(Export *export)
 	XLogRecPtr	known = export->state->confirmed_lsn;
 	TimeLineID	timeline;
 
-	export_copy_wrote(export->copy, export_letters_write(export->letters));
+	write_notes(export);
 	if (export->sink->keeps_position)
 		known = Max(known, export->durable.lsn);
 	if (export->handed_at != 0 || (read < known + QUIET_BYTES && decode_reader_held_back(export->reader) < QUIET_BYTES))
@@ -507,6 +527,8 @@ run(Worker *worker)
 	export_stops_use(worker, export->durable.lsn);
 	catalog_change_rules_read(worker->pipeline, &export->change_rules);
 	decode_change_rules_use(&export->change_rules);
+	export->history = export_history_open(worker, Max(export->durable.lsn, export->state->confirmed_lsn), export->state->timeline, &export->change_rules);
+	decode_statements_use(note);
 	decode_take(receive, meet, export);
 	/* a crash takes the slot back; what was read and not shipped stays so, whatever the options are now */
 	export->reader = decode_reader_open(export->state->slot_name, Max(export->durable.lsn, export->state->confirmed_lsn),
@@ -518,7 +540,7 @@ run(Worker *worker)
 	PG_CATCH();
 	{
 		/* what was not flushed comes again to the next worker, which goes on without the table */
-		if (!export_stop_table(worker, export->durable.lsn))
+		if (!export_stop_table(worker, export->durable.lsn, export->history))
 			PG_RE_THROW();
 		proc_exit(0);
 	}
