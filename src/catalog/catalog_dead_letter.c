@@ -515,6 +515,25 @@ catalog_dead_letter_delete_from(int32 pipeline_id, XLogRecPtr commit_lsn)
 	catalog_scan_end(&scan);
 }
 
+void
+catalog_dead_letter_delete_copied(int32 pipeline_id, int32 chunk_no)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	begin_above(&scan, RowExclusiveLock, pipeline_id, 0);
+	while (HeapTupleIsValid(tuple = catalog_scan_next_ordered(&scan, ForwardScanDirection)))
+	{
+		TupleDesc	desc = RelationGetDescr(scan.rel);
+
+		CHECK_FOR_INTERRUPTS();
+		if (strcmp(catalog_get_text(tuple, desc, Anum_dead_letter_operation), "snapshot") == 0 &&
+			catalog_get_int64(tuple, desc, Anum_dead_letter_action) > chunk_no)
+			catalog_tuple_delete(scan.rel, tuple);
+	}
+	catalog_scan_end(&scan);
+}
+
 static void
 note_loss(CatalogLetterPrune *prune, HeapTuple tuple, TupleDesc desc)
 {

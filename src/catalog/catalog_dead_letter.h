@@ -47,7 +47,7 @@ typedef struct CatalogDeadLetter
 	CatalogLetterState state;
 	CdcPosition position;		/* start of its source transaction; unknown: a row of a copy */
 	char	   *gtid;			/* NULL: none */
-	int64		action;			/* number of the change in its transaction: 1, 2, ...; 0: a row of a copy */
+	int64		action;			/* number of the change in its transaction: 1, 2, ...; 0: a row of a copy, on the way out its chunk's number */
 	const char *operation;		/* "insert", "update", "delete", "snapshot" */
 	Datum		before;			/* jsonb, see heap_image.h, columns as the table names them now; 0: none */
 	Datum		after;
@@ -126,6 +126,9 @@ typedef struct CatalogLetterPrune
 
 /* Remove letters of an outgoing pipeline whose transactions commit at or after a place in the log, as these are decoded again. */
 extern void catalog_dead_letter_delete_from(int32 pipeline_id, XLogRecPtr commit_lsn);
+
+/* Of an outgoing pipeline: remove those of rows of chunks behind that one, which are read again. */
+extern void catalog_dead_letter_delete_copied(int32 pipeline_id, int32 chunk_no);
 
 extern int64 catalog_dead_letter_count(int32 pipeline_id);
 

@@ -98,14 +98,14 @@ typedef void (*DecodeNote) (void *arg, const DecodeStatement *statement);
 
 extern void decode_statements_use(DecodeNote note);
 
-/* A change of which no record could be made, as an expression threw: for who keeps it. Good until the function returns. */
+/* A change, or a row of a copy, of which no record could be made, as an expression threw: for who keeps it. Good until the function returns. */
 typedef struct DecodeLetter
 {
 	const char *schema;			/* of the table, its own */
 	const char *name;
-	XLogRecPtr	commit_lsn;
+	XLogRecPtr	commit_lsn;		/* READ: Invalid, and txn_end too */
 	XLogRecPtr	txn_end;
-	XLogRecPtr	lsn;			/* of the change */
+	XLogRecPtr	lsn;			/* of the change; READ: end of the log when the chunk was read */
 	int64		action;			/* place in the transaction among what is shipped or kept, from 1 */
 	int64		time_us;		/* of the commit, since 1970 */
 	CdcOutOp	op;
@@ -114,7 +114,8 @@ typedef struct DecodeLetter
 	const ErrorData *error;
 } DecodeLetter;
 
-typedef void (*DecodeKeep) (void *arg, const DecodeLetter *letter);
+/* False, of a row of a copy: its chunk is to end with it. */
+typedef bool (*DecodeKeep) (void *arg, const DecodeLetter *letter);
 
 /* The decoding context that this process starts next hands such changes to keep, with the arg of decode_take, and goes on. */
 extern void decode_letters_use(DecodeKeep keep);

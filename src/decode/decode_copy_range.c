@@ -40,12 +40,17 @@ struct DecodeRanges
 
 /* ---- cut ---- */
 
-/* Functions of types may do what only a process with the whole transaction may; and an index may keep another type than its column has. */
+/*
+ * Functions of types may do what only a process with the whole transaction may; and an index may keep another type than its column has. Rows
+ * whose expressions throw need subtransactions, which are not for several processes.
+ */
 static bool
 can_spread(const DecodeChunkReader *reader, Relation index)
 {
 	const DecodeRelation *entry = reader->entry;
 
+	if (decode_letter_is_wanted(reader->state, entry))
+		return false;
 	for (int i = 0; i < reader->key->n; i++)
 	{
 		const DecodeKeyColumn *column = &reader->key->columns[i];

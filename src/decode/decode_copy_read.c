@@ -70,33 +70,67 @@ get_row_key(const DecodeKey *key, const DecodeRow *row, Datum *values)
 		values[i] = row->values[key->columns[i].attno];
 }
 
+/* A row on its way to a record. */
+typedef struct CopiedRow
+{
+	const DecodeChunkReader *reader;
+	const DecodeRow *row;
+	bool		passes;
+	CdcCell    *cells;
+} CopiedRow;
+
+/* UtilStep */
+static void
+make_cells(void *arg)
+{
+	CopiedRow  *copied = arg;
+	DecodeRelation *entry = copied->reader->entry;
+	CdcOutOp	op = CDC_OUT_READ;
+
+	copied->passes = decode_filter_passes(entry, NULL, copied->row, &op);
+	if (copied->passes)
+		copied->cells = decode_change_cells(entry, copied->row, false, op, NULL);
+}
+
+static void
+hand_on(DecodeChunkReader *reader, const CopiedRow *copied)
+{
+	CdcRecord	record = {.kind = CDC_RECORD_CHANGE,.op = CDC_OUT_READ,.of_copy = true};
+
+	record.lsn = reader->chunk->lsn;
+	record.now_us = decode_now_us();
+	record.table = reader->entry->table;
+	record.after = copied->cells;
+	decode_place_now.in_receiver = true;
+	reader->enough = !reader->row(reader->arg, &record);
+	decode_place_now.in_receiver = false;
+	reader->chunk->rows++;
+}
+
 /* One row, in reader->slot. */
 static void
 take_row(DecodeChunkReader *reader)
 {
 	MemoryContext old_context = MemoryContextSwitchTo(reader->row_context);
-	CdcRecord	record = {.kind = CDC_RECORD_CHANGE,.op = CDC_OUT_READ,.of_copy = true};
-	CdcOutOp	op = CDC_OUT_READ;
 	bool		is_ours;
 	HeapTuple	tuple = ExecFetchSlotHeapTuple(reader->slot, false, &is_ours);
 	DecodeRow  *row = decode_row_open(reader->relation, tuple);
+	CopiedRow	copied = {.reader = reader,.row = row};
+	ErrorData  *edata;
 	Datum		key[INDEX_MAX_KEYS];
 
 	CHECK_FOR_INTERRUPTS();
 	get_row_key(reader->key, row, key);
 	if (reader->upper != NULL && decode_key_compare(reader->key, key, reader->upper) > 0)
 		reader->enough = true;
-	else if (decode_filter_passes(reader->entry, NULL, row, &op))
+	else if ((edata = decode_letter_try(reader->state, reader->entry, make_cells, &copied)) != NULL)
 	{
-		record.lsn = reader->chunk->lsn;
-		record.now_us = decode_now_us();
-		record.table = reader->entry->table;
-		record.after = decode_change_cells(reader->entry, row, false, op, NULL);
-		decode_place_now.in_receiver = true;
-		reader->enough = !reader->row(reader->arg, &record);
-		decode_place_now.in_receiver = false;
-		reader->chunk->rows++;
+		DecodeLetter letter = {.op = CDC_OUT_READ,.lsn = reader->chunk->lsn,.error = edata};
+
+		reader->enough = !decode_letter_keep(reader->state, reader->entry, NULL, row, &letter);
 	}
+	else if (copied.passes)
+		hand_on(reader, &copied);
 	MemoryContextSwitchTo(old_context);
 	/* where to go on: a table without a key is read to its end */
 	if (reader->enough && reader->key->n > 0 && reader->chunk->last_key == NIL)
@@ -205,7 +239,7 @@ DecodeChunkResult
 decode_chunk_read(DecodeCopy *copy, DecodeCopyTable *table, DecodeChunkRow row, void *arg, const DecodeChunkShare *share,
 				  DecodeChunk *chunk)
 {
-	DecodeChunkReader reader = {.row = row,.arg = arg,.chunk = chunk};
+	DecodeChunkReader reader = {.state = copy->state,.row = row,.arg = arg,.chunk = chunk};
 	DecodeChunkResult result = DECODE_CHUNK_GONE;
 
 	memset(chunk, 0, sizeof(*chunk));

@@ -35,7 +35,6 @@
 
 #include "decode/decode_private.h"
 #include "util/util_error.h"
-#include "util/util_subtransaction.h"
 
 /* So many changes that are not shipped, and the client hears that the server is alive. */
 #define SKIPPED_MAX 100
@@ -601,13 +600,6 @@ make_cells(void *arg)
 		attempt->after = decode_change_cells(attempt->entry, attempt->new, false, attempt->op, attempt->txn);
 }
 
-/* Is an error about the row, so that the others go on without it? */
-static bool
-is_of_row(int sqlstate)
-{
-	return util_error_class(sqlstate) == UTIL_ERROR_DATA && ERRCODE_TO_CATEGORY(sqlstate) != ERRCODE_TO_CATEGORY(ERRCODE_INTERNAL_ERROR);
-}
-
 /*
  * Run a step of a change. Where changes that throw are kept, and users' expressions are run, that is done in a subtransaction:
  * false when it threw, and the change was handed to who keeps it.
@@ -619,27 +611,15 @@ run_step(DecodeState *state, ReorderBufferTXN *txn, ReorderBufferChange *change,
 	DecodeTxn  *own;
 	ErrorData  *edata;
 
-	if (state->keep == NULL || attempt->entry->transform == NULL)
-	{
-		step(attempt);
-		return true;
-	}
-	edata = util_subtransaction(step, attempt, true);
+	edata = decode_letter_try(state, attempt->entry, step, attempt);
 	if (edata == NULL)
 		return true;
-	if (!is_of_row(edata->sqlerrcode))
-		ReThrowError(edata);
 	own = open_txn(state, txn);
 	letter.commit_lsn = own->out.commit_lsn;
 	letter.time_us = own->out.time_us;
 	letter.action = (int64) (own->out.nchanges + ++own->kept);
 	letter.error = edata;
-	decode_transform_name(attempt->entry, &letter.schema, &letter.name);
-	if (attempt->old != NULL)
-		letter.before = decode_transform_image(attempt->entry, attempt->old, true);
-	if (attempt->new != NULL)
-		letter.after = decode_transform_image(attempt->entry, attempt->new, false);
-	state->keep(state->emit_arg, &letter);
+	(void) decode_letter_keep(state, attempt->entry, attempt->old, attempt->new, &letter);
 	return false;
 }
 

@@ -28,6 +28,7 @@
 #include "format/format.h"
 #include "transform/transform_route.h"
 #include "transform/transform_rule.h"
+#include "util/util_subtransaction.h"
 
 /* A set of kinds of changes, in bits. */
 typedef enum DecodeAction
@@ -265,6 +266,19 @@ decode_place_leave(void)
 	decode_place_now.statement = NULL;
 }
 
+/* in decode_letter.c */
+
+/* Is a change of a relation, or a row of it, kept when its expressions throw? */
+extern bool decode_letter_is_wanted(const DecodeState *state, const DecodeRelation *entry);
+
+/*
+ * Run a step of a change. Returns what it threw about the row, when such changes are kept; NULL: it went well. Everything else is thrown.
+ */
+extern ErrorData *decode_letter_try(const DecodeState *state, const DecodeRelation *entry, UtilStep step, void *arg);
+
+/* Hand such a change on, with its rows as the expressions got them; returns what who keeps it says. */
+extern bool decode_letter_keep(const DecodeState *state, const DecodeRelation *entry, const DecodeRow *old, const DecodeRow *new, DecodeLetter *letter);
+
 /* in decode_publication.c */
 
 /* What the publications say of a relation. */
@@ -397,6 +411,7 @@ extern void decode_copy_committed(DecodeState *state, TransactionId xid);
 /* Rows of a table that is locked -> records, in the order of its key. */
 typedef struct DecodeChunkReader
 {
+	const DecodeState *state;	/* of the decoding beside which it is read; NULL: in another process */
 	Relation	relation;
 	DecodeRelation *entry;
 	DecodeKey  *key;

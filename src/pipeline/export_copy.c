@@ -38,6 +38,7 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
+#include "catalog/catalog_dead_letter.h"
 #include "catalog/catalog_export_copy.h"
 #include "decode/decode_copy.h"
 #include "pipeline/export_copy.h"
@@ -97,6 +98,7 @@ struct ExportCopy
 	CdcSinkPosition durable;
 	bool		has_standbys;	/* that may take this server's place: what they lack does not count */
 	ExportCopyParallel parallel;	/* with how much a process reads at a time */
+	ExportLetters *letters;		/* NULL: none are kept */
 	int			next;			/* table to begin the search with */
 	TimestampTz chunk_ended_at;
 	int64		chunk_took_us;
@@ -325,6 +327,7 @@ load(ExportCopy *copy, const CatalogExport *state)
 	ListCell   *lc;
 
 	check_last_chunk(copy, state, known);
+	catalog_dead_letter_delete_copied(copy->worker->pipeline_id, copy->durable.chunk);
 	foreach(lc, catalog_export_table_list(copy->worker->pipeline_id))
 	{
 		const CatalogExportTable *row = lfirst(lc);
@@ -462,6 +465,12 @@ export_copy_open(Worker *worker, const CatalogExport *state, CdcSink *sink, cons
 	return copy;
 }
 
+void
+export_copy_use_letters(ExportCopy *copy, ExportLetters *letters)
+{
+	copy->letters = letters;
+}
+
 bool
 export_copy_is_busy(const ExportCopy *copy)
 {
@@ -527,6 +536,7 @@ copy_chunk(ExportCopy *copy, CopyTable *table)
 			row.lsn = chunk.lsn;
 			row.rows = (int64) chunk.rows;
 			write_chunk(copy, table, &row);
+			export_letters_write_copied(copy->letters, row.chunk_no);
 			break;
 		case DECODE_CHUNK_CHANGED:
 			write_anew(copy, table);

@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "catalog/catalog_export.h"
+#include "pipeline/export_letter.h"
 #include "pipeline/worker.h"
 #include "sink/sink.h"
 
@@ -27,6 +28,9 @@ typedef struct ExportCopy ExportCopy;
  * next heed it. Lives in CurrentMemoryContext.
  */
 extern ExportCopy *export_copy_open(Worker *worker, const CatalogExport *state, CdcSink *sink, const CdcSinkPosition *durable);
+
+/* Rows that throw become letters; NULL: they throw. */
+extern void export_copy_use_letters(ExportCopy *copy, ExportLetters *letters);
 
 /* Are there tables to be copied, or chunks that the stream has not passed? */
 extern bool export_copy_is_busy(const ExportCopy *copy);

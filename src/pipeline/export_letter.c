@@ -11,6 +11,9 @@
  *	  between, the transaction is decoded once more: letters of transactions that
  *	  come again are removed at the start, as they come again too.
  *
+ *	  Letters of a copy's chunk are written together with its row in the ledger,
+ *	  and have its number as action: what becomes of the chunk becomes of them.
+ *
  *	  In the table a letter's position is that of the change, as the file of the
  *	  log and the place in it, and the commit's LSN stands where a source in the
  *	  MySQL family has a GTID.
@@ -35,6 +38,9 @@
 /* Letters of one transaction wait in memory: more than this is more than single rows that do not fit. */
 #define KEPT_MAX_BYTES (32 * 1024 * 1024)
 
+/* A chunk of a copy ends with more than this. */
+#define CHUNK_MAX_BYTES (8 * 1024 * 1024)
+
 /* So many old ones are removed when others are written. */
 #define PRUNE_MAX 10000
 
@@ -43,6 +49,8 @@ struct ExportLetters
 	const Worker *worker;
 	MemoryContext context;		/* of those that wait */
 	List	   *waiting;		/* CatalogDeadLetter * */
+	MemoryContext copied_context;
+	List	   *copied;			/* the same, of the chunk that is read */
 	TimeLineID	timeline;
 	int64		count;			/* in the table, about */
 	int			max_days;
@@ -56,6 +64,7 @@ export_letters_open(const Worker *worker, XLogRecPtr start, TimeLineID timeline)
 
 	letters->worker = worker;
 	letters->context = AllocSetContextCreate(CurrentMemoryContext, "cdc dead letters", ALLOCSET_DEFAULT_SIZES);
+	letters->copied_context = AllocSetContextCreate(CurrentMemoryContext, "cdc dead letters of a chunk", ALLOCSET_DEFAULT_SIZES);
 	letters->timeline = timeline;
 	letters->max_days = catalog_export_int(worker->pipeline, "dead_letter_max_days");
 	letters->max_rows = catalog_export_int(worker->pipeline, "dead_letter_max_rows");
@@ -72,33 +81,42 @@ copy_image(Datum image)
 	return image == (Datum) 0 ? (Datum) 0 : datumCopy(image, false, -1);
 }
 
-void
+bool
 export_letters_keep(ExportLetters *letters, const DecodeLetter *from)
 {
-	static const char *const operations[] = {[CDC_OUT_INSERT] = "insert",[CDC_OUT_UPDATE] = "update",[CDC_OUT_DELETE] = "delete"};
+	static const char *const operations[] = {
+		[CDC_OUT_INSERT] = "insert",[CDC_OUT_UPDATE] = "update",[CDC_OUT_DELETE] = "delete",[CDC_OUT_READ] = "snapshot"
+	};
+	bool		is_copied = from->op == CDC_OUT_READ;
+	MemoryContext context = is_copied ? letters->copied_context : letters->context;
 	MemoryContext old_context;
 	CatalogDeadLetter *letter;
 
-	if (MemoryContextMemAllocated(letters->context, true) > KEPT_MAX_BYTES)
+	if (MemoryContextMemAllocated(context, true) > KEPT_MAX_BYTES)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("too many changes of one transaction would become dead letters"),
 				 errdetail("They have more than %d MB; the last one is of table \"%s.%s\".", KEPT_MAX_BYTES / 1024 / 1024, from->schema, from->name)));
-	old_context = MemoryContextSwitchTo(letters->context);
+	old_context = MemoryContextSwitchTo(context);
 	letter = palloc0(sizeof(CatalogDeadLetter));
 	letter->pipeline_id = letters->worker->pipeline_id;
 	letter->source_schema = pstrdup(from->schema);
 	letter->source_table = pstrdup(from->name);
 	export_log_place(from->lsn, letters->timeline, &letter->position);
-	letter->gtid = psprintf("%X/%X", LSN_FORMAT_ARGS(from->commit_lsn));
+	if (!is_copied)
+		letter->gtid = psprintf("%X/%X", LSN_FORMAT_ARGS(from->commit_lsn));
 	letter->action = from->action;
 	letter->operation = operations[from->op];
 	letter->before = copy_image(from->before);
 	letter->after = copy_image(from->after);
 	letter->error = *util_error_info(from->error);
 	letter->changed_at = from->time_us == 0 ? 0 : from->time_us - EXPORT_UNIX_TO_POSTGRES_US;
-	letters->waiting = lappend(letters->waiting, letter);
+	if (is_copied)
+		letters->copied = lappend(letters->copied, letter);
+	else
+		letters->waiting = lappend(letters->waiting, letter);
 	MemoryContextSwitchTo(old_context);
+	return !is_copied || MemoryContextMemAllocated(context, true) < CHUNK_MAX_BYTES;
 }
 
 /* Remove what is too old, or too much. In the open transaction. */
@@ -117,21 +135,40 @@ prune(ExportLetters *letters)
 				 errdetail("They were older than \"dead_letter_max_days\", or more than \"dead_letter_max_rows\".")));
 }
 
-XLogRecPtr
-export_letters_write(ExportLetters *letters)
+/* Write down those of a list, which goes with its context. In the open transaction. */
+static void
+write_list(ExportLetters *letters, List **list, MemoryContext context)
 {
 	ListCell   *lc;
 
+	foreach(lc, *list)
+		catalog_dead_letter_insert(lfirst(lc));
+	letters->count += list_length(*list);
+	CommandCounterIncrement();
+	prune(letters);
+	*list = NIL;
+	MemoryContextReset(context);
+}
+
+XLogRecPtr
+export_letters_write(ExportLetters *letters)
+{
 	if (letters == NULL || letters->waiting == NIL)
 		return InvalidXLogRecPtr;
 	export_transaction_begin(true);
-	foreach(lc, letters->waiting)
-		catalog_dead_letter_insert(lfirst(lc));
-	letters->count += list_length(letters->waiting);
-	CommandCounterIncrement();
-	prune(letters);
+	write_list(letters, &letters->waiting, letters->context);
 	export_transaction_end(true, letters->worker->cxt);
-	letters->waiting = NIL;
-	MemoryContextReset(letters->context);
 	return XactLastCommitEnd;
+}
+
+void
+export_letters_write_copied(ExportLetters *letters, int32 chunk_no)
+{
+	ListCell   *lc;
+
+	if (letters == NULL || letters->copied == NIL)
+		return;
+	foreach(lc, letters->copied)
+		((CatalogDeadLetter *) lfirst(lc))->action = chunk_no;
+	write_list(letters, &letters->copied, letters->copied_context);
 }

@@ -24,13 +24,16 @@ typedef struct ExportLetters ExportLetters;
  */
 extern ExportLetters *export_letters_open(const Worker *worker, XLogRecPtr start, TimeLineID timeline);
 
-/* Keep one, in memory until it is written. Throws when they are too many. */
-extern void export_letters_keep(ExportLetters *letters, const DecodeLetter *letter);
+/* Keep one, in memory until it is written. Throws when they are too many. False: the chunk that it is of is to end. */
+extern bool export_letters_keep(ExportLetters *letters, const DecodeLetter *letter);
 
 /*
  * Write down, for good, what was kept; outside of a transaction, before anything is confirmed that lies behind. Returns the end of that
  * transaction in the log; Invalid: there was nothing.
  */
 extern XLogRecPtr export_letters_write(ExportLetters *letters);
+
+/* Write down those of the chunk that was read, in the transaction that its row of the ledger is written in. letters may be NULL. */
+extern void export_letters_write_copied(ExportLetters *letters, int32 chunk_no);
 
 #endif							/* CDC_EXPORT_LETTER_H */

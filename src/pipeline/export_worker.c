@@ -328,13 +328,15 @@ meet(void *arg, Relation relation, const Bitmapset *columns)
 }
 
 /* DecodeKeep */
-static void
+static bool
 keep(void *arg, const DecodeLetter *letter)
 {
 	Export	   *export = arg;
 
-	if (letter->txn_end > export->durable.lsn)
-		export_letters_keep(export->letters, letter);
+	worker_check_interrupts();
+	if (letter->op != CDC_OUT_READ && letter->txn_end <= export->durable.lsn)
+		return true;
+	return export_letters_keep(export->letters, letter);
 }
 
 /* DecodeNote */
@@ -523,6 +525,7 @@ run(Worker *worker)
 	export_watch_begin();
 	export->copy = export_copy_open(worker, export->state, export->sink, &export->durable);
 	export->letters = export_letters_open(worker, Max(export->durable.lsn, export->state->confirmed_lsn), export->state->timeline);
+	export_copy_use_letters(export->copy, export->letters);
 	decode_letters_use(export->letters != NULL ? keep : NULL);
 	export_stops_use(worker, export->durable.lsn);
 	catalog_change_rules_read(worker->pipeline, &export->change_rules);
