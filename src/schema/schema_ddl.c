@@ -500,7 +500,7 @@ plain_output(const CdcTableDef *def, const CdcColumnDef *column, const SchemaTyp
 	SchemaOutput *output = palloc0(sizeof(SchemaOutput));
 	char *why;
 
-	output->name = schema_server_string(column->name);
+	output->name = schema_column_name(column->name);
 	output->from = column;
 	output->type = schema_target_type_sql(def, column, options, &why);
 	output->not_null = schema_column_is_not_null(column, options);
@@ -525,7 +525,7 @@ schema_create_statements(const CdcTableDef *def, const char *target_schema,
 		for (uint32 i = 0; i < def->ncolumns; i++)
 		{
 			if (def->columns[i].key_part == part)
-				key = lappend(key, schema_server_string(def->columns[i].name));
+				key = lappend(key, schema_column_name(def->columns[i].name));
 		}
 	}
 	return schema_create_statements_for(def, outputs, key, target_schema, target_table, options);

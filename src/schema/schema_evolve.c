@@ -67,7 +67,7 @@ mode_of(const Planner *p, CatalogChangeKind kind)
 static char *
 quoted(const char *source_name)
 {
-	return pstrdup(quote_identifier(schema_server_string(source_name)));
+	return pstrdup(quote_identifier(schema_column_name(source_name)));
 }
 
 static SchemaStep *
@@ -130,7 +130,7 @@ static Form_pg_attribute
 find_attribute(const Planner *p, const char *source_name)
 {
 	TupleDesc	desc = RelationGetDescr(p->evolve->rel);
-	const char *name = schema_server_string(source_name);
+	const char *name = schema_column_name(source_name);
 
 	for (int i = 0; i < desc->natts; i++)
 	{

@@ -308,7 +308,7 @@ schema_index_statement(const SchemaIndex *index, const char *schema, const char 
 	                 index->is_spatial ? " USING gist" : "");
 	for (uint32 i = 0; i < index->def->nparts; i++)
 		appendStringInfo(&sql, "%s%s%s", i > 0 ? ", " : "",
-		                 quote_identifier(schema_server_string(index->columns[i]->name)),
+		                 quote_identifier(schema_column_name(index->columns[i]->name)),
 		                 index->def->parts[i].descending && !index->is_spatial ? " DESC" : "");
 	appendStringInfoChar(&sql, ')');
 	return sql.data;
@@ -347,7 +347,7 @@ has_same_columns(const SchemaIndex *index, Relation rel, Relation candidate)
 		if (attnum <= 0)
 			return false;
 		att = TupleDescAttr(desc, attnum - 1);
-		if (strcmp(NameStr(att->attname), schema_server_string(index->columns[i]->name)) != 0)
+		if (strcmp(NameStr(att->attname), schema_column_name(index->columns[i]->name)) != 0)
 			return false;
 		/* an index over one column is as good from either end */
 		if (n > 1 && !index->is_spatial && descending != index->def->parts[i].descending)

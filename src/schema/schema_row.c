@@ -43,7 +43,7 @@ schema_row_type(const CdcTableDef *def, const SchemaTypeOptions *options, int ex
 			                errdetail_internal("%s.", why)));
 		if (!OidIsValid(typid))
 			elog(ERROR, "type \"%s\" does not exist", type);
-		TupleDescInitEntry(desc, (AttrNumber) (i + 1), schema_server_string(column->name), typid,
+		TupleDescInitEntry(desc, (AttrNumber) (i + 1), schema_column_name(column->name), typid,
 		                   typmod, 0);
 	}
 	return desc;

@@ -32,6 +32,7 @@
 #include "schema/schema_private.h"
 #include "schema/table.h"
 #include "util/util_error.h"
+#include "util/util_name.h"
 
 /* Add a sentence to a list of reasons. */
 static void pg_attribute_printf(2, 3) add_reason(StringInfo reasons, const char *fmt, ...)
@@ -110,19 +111,40 @@ check_key(const CdcTableDef *def, StringInfo reasons)
 	}
 }
 
+char *
+schema_column_name(const char *source_name)
+{
+	char *name = schema_server_string(source_name);
+
+	return util_name_is_long(name) ? util_name_with_hash(name, name) : name;
+}
+
+/* Of two columns that would have one name here, one at least has a name that is cut. */
+static void
+check_cut_name(const CdcTableDef *def, uint32 column, StringInfo reasons)
+{
+	char *name;
+
+	if (!util_name_is_long(schema_server_string(def->columns[column].name)))
+		return;
+	name = schema_column_name(def->columns[column].name);
+	for (uint32 i = 0; i < def->ncolumns; i++)
+	{
+		if (i != column && strcmp(schema_column_name(def->columns[i].name), name) == 0)
+			add_reason(reasons, "Columns \"%s\" and \"%s\" would both be called \"%s\".",
+			           schema_server_string(def->columns[column].name), schema_server_string(def->columns[i].name), name);
+	}
+}
+
 static void
 check_names(const CdcTableDef *def, StringInfo reasons)
 {
 	for (uint32 i = 0; i < def->ncolumns; i++)
 	{
-		const char *name = schema_server_string(def->columns[i].name);
-
-		if (strlen(name) >= NAMEDATALEN)
-			add_reason(reasons, "The name of column \"%s\" has %zu bytes; PostgreSQL allows %d.",
-			           name, strlen(name), NAMEDATALEN - 1);
-		else if (SystemAttributeByName(name) != NULL)
+		if (SystemAttributeByName(schema_column_name(def->columns[i].name)) != NULL)
 			add_reason(reasons, "Column \"%s\" has the name of a system column of PostgreSQL.",
-			           name);
+			           schema_server_string(def->columns[i].name));
+		check_cut_name(def, i, reasons);
 	}
 	if (def->ncolumns > MaxHeapAttributeNumber)
 		add_reason(reasons, "The table has %u columns; PostgreSQL allows %d.", def->ncolumns,
@@ -340,7 +362,7 @@ schema_table_open(const CdcTableDef *def, Relation rel, const SchemaPolicies *po
 	for (uint32 i = 0; i < def->ncolumns; i++)
 	{
 		const CdcColumnDef *column = &def->columns[i];
-		char *name = schema_server_string(column->name);
+		char *name = schema_column_name(column->name);
 		Form_pg_attribute att = schema_find_attribute(desc, name);
 		char *why;
 

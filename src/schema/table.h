@@ -28,11 +28,17 @@ extern bool schema_def_has_unlogged(Datum value); /* has it foreign keys that do
 /*
  * Why a table cannot be mirrored: no usable key (prefix key parts, a key column
  * of a type that cannot be one; none, and an engine without transactions), a column without a PostgreSQL type,
- * names of columns that do not fit into 63 bytes. Returns false and fills *sqlstate,
+ * names of columns that PostgreSQL has itself, or that would be the same here. Returns false and fills *sqlstate,
  * *detail and *hint (palloc'd); all bad columns at once.
  */
 extern bool schema_def_is_supported(const CdcTableDef *def, const SchemaTypeOptions *options,
                                     int *sqlstate, char **detail, char **hint);
+
+/*
+ * What a column of the source (its name in UTF-8) is called in a target, in the database's encoding: the same, or cut and with a hash where
+ * that has more than 63 bytes. Palloc'd, or the source's own text.
+ */
+extern char *schema_column_name(const char *source_name);
 
 /*
  * Statements that make the target: CREATE TABLE with primary key (the source's key), NOT

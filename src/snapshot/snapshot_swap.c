@@ -58,7 +58,6 @@
 #include "heap/heap_row.h"
 #include "snapshot/snapshot_private.h"
 #include "util/util_lock.h"
-#include "util/util_name.h"
 #include "util/util_role.h"
 #include "util/util_spi.h"
 
@@ -297,9 +296,12 @@ give_up(const CatalogTable *table, const UtilErrorInfo *error)
 static bool
 is_of_source(const CdcTableDef *def, const char *name)
 {
-	char	   *utf8 = util_name_to_source(name);
-
-	return cdc_table_def_column(def, utf8) >= 0;
+	for (uint32 i = 0; i < def->ncolumns; i++)
+	{
+		if (strcmp(schema_column_name(def->columns[i].name), name) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* "s.id = t.id AND ...": the primary key of the table; NULL when it has none. */

@@ -108,7 +108,7 @@ column_for_part(const TransformTable *table, int part)
 		if (transform->columns[i].from == part + 1)
 			return i;
 	}
-	return transform_column(transform, util_name_of_source(table->def->columns[part].name));
+	return transform_column(transform, schema_column_name(table->def->columns[part].name));
 }
 
 /* Every part of the source's key has to go into the target's. */
