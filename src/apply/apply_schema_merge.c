@@ -5,8 +5,9 @@
  *
  * NOTES
  *	  The target has rows of other tables too, whose columns stay as they are. So
- *	  nothing is dropped, renamed or narrowed: the target only gets what it lacks
- *	  (transform/transform_merge.h). Where the server changed values of the table's own
+ *	  nothing is renamed or narrowed: the target only gets what it lacks
+ *	  (transform/transform_merge.h). A column that all tables have dropped goes with
+ *	  the last of them, where that is asked for. Where the server changed values of the table's own
  *	  rows, the table is copied anew, which replaces these rows alone.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -17,6 +18,7 @@
 #include "utils/rel.h"
 
 #include "apply/apply_private.h"
+#include "catalog/catalog_lock.h"
 #include "heap/heap_shard.h"
 #include "schema/evolve.h"
 
@@ -92,11 +94,67 @@ apply_schema_merge_plan(ApplySchemaChange *change, Relation rel)
 	return plan;
 }
 
+/* All other source tables of the target, of whichever pipelines; false: what one of them has is not known. */
+static bool
+load_others(const ApplyTable *table, int32 pipeline_id, List **others)
+{
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	*others = NIL;
+	foreach(lc, catalog_pipeline_list())
+	{
+		const CatalogPipeline *pipeline = lfirst(lc);
+		SchemaTypeOptions options = {0};
+		bool		is_read = false;
+
+		foreach(lc2, catalog_table_list(pipeline->id))
+		{
+			const CatalogTable *row = lfirst(lc2);
+			HeapShardOther *other;
+
+			if (row->target != table->target || (pipeline->id == pipeline_id && row->table_id == table->table_id))
+				continue;
+			if (row->definition == (Datum) 0)
+				return false;
+			if (!is_read)
+				transform_options_read(pipeline, &options);
+			is_read = true;
+			other = palloc0(sizeof(HeapShardOther));
+			other->def = schema_def_from_jsonb(row->definition);
+			other->options = options;
+			*others = lappend(*others, other);
+		}
+	}
+	return true;
+}
+
+/* Is a column to go when no table has it any more? */
+static bool
+may_drop(const ApplySchemaChange *change)
+{
+	const CatalogChangeRules *rules = change->evolve.rules;
+
+	return rules->mode == CATALOG_MODE_EVOLVE && !rules->is_default &&
+		catalog_change_mode(rules, CATALOG_CHANGE_DROP_COLUMN) == CATALOG_MODE_EVOLVE;
+}
+
 void
 apply_schema_merge_fit(Apply *apply, const ApplySchemaChange *change, SchemaPlan *plan)
 {
-	char	   *sql = heap_shard_fit(change->table->target, change->after, &apply->types, true, false);
+	const ApplyTable *table = change->table;
+	char	   *sql = heap_shard_fit(table->target, change->after, &apply->types, true, false);
+	List	   *others;
 
+	if (sql != NULL)
+		plan->commands = lappend(plan->commands, sql);
+	if ((plan->kinds & CATALOG_CHANGE_BIT(CATALOG_CHANGE_DROP_COLUMN)) == 0 || !may_drop(change))
+		return;
+	/* of two tables that drop the same column at once, the second one sees that the first has */
+	catalog_lock_merge();
+	if (!load_others(table, apply->pipeline_id, &others))
+		return;
+	sql = heap_shard_drop(table->target, table->def, change->after, change->origin, &apply->types, others);
 	if (sql != NULL)
 		plan->commands = lappend(plan->commands, sql);
 }

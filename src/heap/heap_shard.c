@@ -252,3 +252,112 @@ heap_shard_fit(Oid relid, const CdcTableDef *def, const SchemaTypeOptions *optio
 	(void) run(relid, sql);
 	return sql;
 }
+
+/* ------------------------------------------------------------- columns that all have dropped */
+
+/* What a table gives to its target. Run as who writes it. */
+static const Transform *
+gives(const CdcTableDef *def, const SchemaTypeOptions *options)
+{
+	const TransformRule *rule = transform_table_rule(def, options);
+
+	if (rule == NULL)
+		throw_untold(def);
+	return transform_table_make(def, rule, options)->transform;
+}
+
+static bool
+has_column(const Transform *transform, const char *name)
+{
+	for (int i = 0; i < transform->ncolumns; i++)
+	{
+		if (strcmp(transform->columns[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_kept(const CdcTableDef *after, const int *origin, int column)
+{
+	for (uint32 i = 0; i < after->ncolumns; i++)
+	{
+		if (origin[i] == column)
+			return true;
+	}
+	return false;
+}
+
+/* Names of columns that a table gave and does not give any more, since its source dropped them. */
+static List *
+dropped_names(const CdcTableDef *before, const CdcTableDef *after, const int *origin, const SchemaTypeOptions *options)
+{
+	const Transform *old = gives(before, options);
+	const Transform *new = gives(after, options);
+	List	   *names = NIL;
+
+	for (int i = 0; i < old->ncolumns; i++)
+	{
+		const TransformColumn *column = &old->columns[i];
+
+		if (column->from > 0 && column->from <= old->nsource && !is_kept(after, origin, column->from - 1) && !has_column(new, column->name))
+			names = lappend(names, pstrdup(column->name));
+	}
+	return names;
+}
+
+static bool
+others_give(const List *others, const char *name)
+{
+	const ListCell *lc;
+
+	foreach(lc, others)
+	{
+		const HeapShardOther *other = lfirst(lc);
+
+		if (has_column(gives(other->def, &other->options), name))
+			return true;
+	}
+	return false;
+}
+
+/* The statement, as the relation is now. */
+static char *
+drop_statement(Oid relid, const List *names, const List *others)
+{
+	Relation	rel = relation_open(relid, AccessShareLock);
+	Bitmapset  *key = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_PRIMARY_KEY);
+	StringInfoData parts;
+	const ListCell *lc;
+
+	initStringInfo(&parts);
+	foreach(lc, names)
+	{
+		Form_pg_attribute att = schema_find_attribute(RelationGetDescr(rel), lfirst(lc));
+
+		if (att != NULL && !bms_is_member(att->attnum - FirstLowInvalidHeapAttributeNumber, key) && !others_give(others, lfirst(lc)))
+			appendStringInfo(&parts, "%sDROP COLUMN %s", parts.len > 0 ? ", " : "", quote_identifier(lfirst(lc)));
+	}
+	relation_close(rel, NoLock);
+	return parts.len == 0 ? NULL
+		: psprintf("ALTER TABLE %s %s", quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), get_rel_name(relid)), parts.data);
+}
+
+char *
+heap_shard_drop(Oid relid, const CdcTableDef *before, const CdcTableDef *after, const int *origin, const SchemaTypeOptions *options,
+				const List *others)
+{
+	UtilRoleSwitch sw;
+	List	   *names;
+	char	   *sql;
+
+	util_role_switch_begin(writer_of(relid), &sw);
+	names = dropped_names(before, after, origin, options);
+	sql = names == NIL ? NULL : drop_statement(relid, names, others);
+	util_role_switch_end(&sw);
+	if (sql == NULL)
+		return NULL;
+	LockRelationOid(relid, AccessExclusiveLock);
+	(void) run(relid, sql);
+	return sql;
+}

@@ -41,4 +41,18 @@ extern char *heap_shard_empty(Oid relid, Datum own_rows);
  */
 extern char *heap_shard_fit(Oid relid, const CdcTableDef *def, const SchemaTypeOptions *options, bool or_text, bool may_change_key);
 
+/* Another source table that has the target. */
+typedef struct HeapShardOther
+{
+	const CdcTableDef *def;
+	SchemaTypeOptions options;
+} HeapShardOther;
+
+/*
+ * Take away the columns that a table no longer gives to its target, as the source dropped them, and none of the others (List of HeapShardOther)
+ * gives. origin: per column of after its index in before, or -1. Returns the statement; NULL when there was nothing.
+ */
+extern char *heap_shard_drop(Oid relid, const CdcTableDef *before, const CdcTableDef *after, const int *origin, const SchemaTypeOptions *options,
+							 const List *others);
+
 #endif							/* CDC_HEAP_SHARD_H */

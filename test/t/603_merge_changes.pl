@@ -1,0 +1,103 @@
+# Merged tables: a column that all have dropped, targets that are partitioned, and a dump that is restored.
+# cells: mariadb-15 mysql-18
+
+use strict;
+use warnings;
+
+use CdcBridge::Pipeline;
+use CdcBridge::Postgres;
+use CdcBridge::Source;
+use Test::More;
+
+my @sources = map { CdcBridge::Source->new } 1 .. 2;
+my ($source, $second) = @sources;
+my $postgres = CdcBridge::Postgres->new;
+my $routes = '"routes": [{"source": "shop_*.*", "schema": "merged", "table": "$2", "merge": true}]';
+my $transforms = '"transforms": [{"tables": "shop_*.*", "projection": "cdc_server AS server, cdc_schema AS shard, *", "key": ["server", "shard", "id"]}]';
+my @pipelines = map { CdcBridge::Pipeline->new(source => $sources[$_], postgres => $postgres, name => "in_$_", server => "server_$_", schema => 'merged', tables => '{shop_*.*}',
+	options => "{\"batch_max_ms\": 0, \"schema_changes\": \"evolve\", $routes, $transforms}")->setup } 0 .. 1;
+my ($pipeline, $other) = @pipelines;
+sub settle { $_->wait_for_catchup->wait_for_state('streaming')->wait_for_tables->wait_for_catchup for @pipelines; return; }
+sub rows { my ($what, $table) = @_; return $postgres->psql("select coalesce(string_agg(concat_ws('/', right(server, 1), right(shard, 1), $what), ' ' order by server, shard, id), '') from merged.$table"); }
+sub columns { my ($table) = @_; return $postgres->psql("select string_agg(attname, ' ' order by attname) from pg_attribute where attrelid = 'merged.$table'::regclass and attnum > 0 and not attisdropped"); }
+
+# ---- a partitioned target, made beforehand
+$postgres->psql(<<'SQL');
+create schema merged;
+create table merged.parted (server text, shard text, id int, v int, primary key (server, shard, id)) partition by list (shard);
+create table merged.parted_1 partition of merged.parted for values in ('shop_1');
+create table merged.parted_rest partition of merged.parted default;
+SQL
+$source->sql('create database shop_1', 'create database shop_2', map { ("create table shop_$_.orders (id int primary key, v int, old int, mine int)", "insert into shop_$_.orders values (1, $_, 1, 1)",
+	"create table shop_$_.parted (id int primary key, v int)", "insert into shop_$_.parted values (1, $_), (2, $_)") } 1, 2);
+$second->sql('create database shop_1', 'create table shop_1.orders (id int primary key, v int, old int)', 'insert into shop_1.orders values (1, 3, 1)', 'create table shop_1.parted (id int primary key, v int)', 'insert into shop_1.parted values (1, 3)');
+$_->start for @pipelines;
+settle();
+is(rows('id, v', 'parted'), '0/1/1/1 0/1/2/1 0/2/1/2 0/2/2/2 1/1/1/3', 'R1: shards of two servers are copied into a partitioned target') or diag($pipeline->describe . $other->describe);
+$source->sql('update shop_1.parted set v = 10 where id = 1', 'delete from shop_2.parted where id = 1', 'insert into shop_2.parted values (3, 3)');
+$second->sql('update shop_1.parted set id = 7');
+settle();
+is(rows('id, v', 'parted'), '0/1/1/10 0/1/2/1 0/2/2/2 0/2/3/3 1/1/7/3', 'and followed');
+is($postgres->psql('select count(*) from merged.parted_1'), '3', 'in its partitions');
+$source->sql('alter table shop_1.parted add w int, modify v bigint', 'insert into shop_1.parted values (4, 5000000000, 4)', 'truncate table shop_2.parted');
+settle();
+is(rows('id, v, w', 'parted'), '0/1/1/10 0/1/2/1 0/1/4/5000000000/4 1/1/7/3', 'R4, R5: a column, a wider type, TRUNCATE of a shard');
+$postgres->psql(q{delete from merged.parted where server = 'server_0' and id = 1; select cdc_resync_table('in_0', 'shop_1.parted')});
+ok($postgres->poll(q{select count(*) from merged.parted where server = 'server_0' and shard = 'shop_1' and id = 1}, '1', 30), 'R5: a new copy of a shard');
+settle();
+is(rows('id', 'parted'), '0/1/1 0/1/2 0/1/4 1/1/7', 'of its own rows');
+
+# ---- a column that all have dropped
+$postgres->psql('alter table merged.orders add column own int default 5');
+$source->sql('alter table shop_1.orders drop column old, drop column mine', 'insert into shop_1.orders values (2, 2)');
+settle();
+is(columns('orders'), 'id mine old own server shard v', 'a column that others have stays');
+$source->sql('alter table shop_2.orders drop column mine', 'insert into shop_2.orders values (2, 2, 2)');
+settle();
+is(columns('orders'), 'id old own server shard v', 'one that all have dropped goes with the last of them');
+is($postgres->psql(q{select array_to_string(commands, '; ') from cdc_schema_history where source_schema = 'shop_2' and source_table = 'orders' and kinds = '{drop_column}'}), 'ALTER TABLE merged.orders DROP COLUMN mine', 'and the history says so');
+$source->sql('alter table shop_2.orders drop column old');
+settle();
+is(columns('orders'), 'id old own server shard v', 'one that a table of another pipeline has stays');
+$second->sql('alter table shop_1.orders drop column old', 'insert into shop_1.orders values (9, 9)');
+settle();
+is(columns('orders'), 'id own server shard v', 'until that drops it too; what no source ever had stays');
+is(rows('id, v', 'orders'), '0/1/1/1 0/1/2/2 0/2/1/2 0/2/2/2 1/1/1/3 1/1/9/9', 'all go on') or diag($pipeline->describe);
+$postgres->psql(q{select cdc_alter_pipeline('in_0', options => '{"schema_changes_exclude": ["drop_column"]}'), cdc_alter_pipeline('in_1', options => '{"schema_changes": null}')});
+$source->sql('alter table shop_1.orders drop column v', 'alter table shop_2.orders drop column v');
+settle();
+$second->sql('alter table shop_1.orders drop column v');
+settle();
+is(columns('orders'), 'id own server shard v', 'by default, and where the kind is excluded, it stays');
+
+# ---- a dump that is restored: one goes on from a position with its rows, the other copies its own anew
+$_->stop for @pipelines;
+my %position = map { $_ => $postgres->psql("select file || ':' || \"offset\" from cdc_bridge.position where pipeline = 'in_$_'") } 0, 1;
+my $dump = $postgres->dir . '/dump.sql';
+system($postgres->bindir . "/pg_dump -h '" . $postgres->host . "' -p " . $postgres->port . " -U postgres -d postgres > '$dump'") == 0 or die "pg_dump failed\n";
+$source->sql('insert into shop_1.orders values (30)', 'delete from shop_2.orders where id = 1', 'insert into shop_2.parted values (31, 1)');
+$second->sql('insert into shop_1.orders values (32)', 'delete from shop_1.parted');
+$postgres->psql('create database restored');
+system($postgres->bindir . "/psql -qX -v ON_ERROR_STOP=1 -h '" . $postgres->host . "' -p " . $postgres->port . " -U postgres -d restored -f '$dump' > '" . $postgres->dir . "/restore.log' 2>&1") == 0
+  or die 'the dump cannot be restored: ' . `cat '@{[$postgres->dir]}/restore.log'`;
+{
+	local $postgres->{database} = 'restored';
+	is(rows('id', 'orders'), '0/1/1 0/1/2 0/2/1 0/2/2 1/1/1 1/1/9', 'a restored dump has the rows');
+	$postgres->psql("select cdc_set_position('in_0', '$position{0}')");
+	$postgres->psql(q{select cdc_start_pipeline('in_0')});
+	$pipeline->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
+	is(rows('id', 'orders'), '0/1/1 0/1/2 0/1/30 0/2/2 1/1/1 1/1/9', 'a pipeline with a position goes on with its own rows') or diag($pipeline->describe);
+	is($postgres->psql("select count(*) from pg_stat_cdc_table where pipeline = 'in_0' and rows_copied > 0"), '0', 'and copies none');
+	$postgres->psql(q{select cdc_alter_pipeline('in_1', options => '{"on_existing": "truncate"}')});
+	$postgres->psql(q{select cdc_start_pipeline('in_1')});
+	$other->wait_for_state('streaming')->wait_for_tables->wait_for_catchup;
+	is(rows('id', 'orders'), '0/1/1 0/1/2 0/1/30 0/2/2 1/1/1 1/1/9 1/1/32', 'the other copies its own anew, and touches no others') or diag($other->describe);
+	is(rows('id', 'parted'), '0/1/1 0/1/2 0/1/4 0/2/31', 'in a partitioned target, too');
+	$source->sql('update shop_1.parted set id = 5 where id = 4');
+	$second->sql('insert into shop_1.parted (id) values (6)');
+	settle();
+	is(rows('id', 'parted'), '0/1/1 0/1/2 0/1/5 0/2/31 1/1/6', 'and both follow');
+	$_->stop for @pipelines;
+}
+
+done_testing();
