@@ -14,7 +14,9 @@
 #include "utils/builtins.h"
 
 #include "api/api_check.h"
+#include "heap/heap_shard.h"
 #include "mysql/mysql_server.h"
+#include "transform/transform_route.h"
 #include "transform/transform_table.h"
 #include "util/util_name.h"
 
@@ -23,20 +25,34 @@ typedef struct CheckTransforms
 	const CatalogPipeline *pipeline;
 	Oid			serverid;
 	const SchemaTypeOptions *options;
+	TransformRoutes *routes;
 
-	List	   *defs;			/* of CdcTableDef: tables of the source that a rule is for */
+	List	   *defs;			/* of CdcTableDef: tables of the source that a rule is for, or that share their target */
 	List	   *used;			/* of int: numbers of the rules that are for some table */
 	char	   *row_image;		/* the source's binlog_row_image */
 	const CdcTableDef *def;		/* that is being looked at */
 	StringInfoData in_part;		/* tables for which an image in part does not do */
+	List	   *shards;			/* of CheckShard: those that share their target */
 	int			well;
 } CheckTransforms;
+
+/* A table that shares its target, and what its key says of where a row is from. */
+typedef struct CheckShard
+{
+	const char *source;
+	char	   *told;			/* target, rule, and the metadata that the key is made of: of two tables with the same, rows cannot be told apart */
+} CheckShard;
 
 static char *
 name_of(const CdcTableDef *def)
 {
-	return psprintf("%s.%s", util_name_of_source(def->schema),
-					util_name_of_source(def->name));
+	return psprintf("%s.%s", util_name_of_source(def->schema), util_name_of_source(def->name));
+}
+
+static bool
+is_merged(const CheckTransforms *c, const CdcTableDef *def)
+{
+	return transform_route_merges(c->routes, util_name_of_source(def->schema), util_name_of_source(def->name));
 }
 
 /* A step: which tables of the source do the rules name, and what do they look like? */
@@ -55,10 +71,9 @@ read_source(void *arg)
 		const TransformRule *rule = transform_rule_find(c->options->transforms, name->schema, name->name);
 		CdcTableDef *def;
 
-		if (rule == NULL)
-			continue;
-		c->used = list_append_unique_int(c->used, rule->number);
-		def = transform_table_rule(name, c->options) == NULL ? NULL
+		if (rule != NULL)
+			c->used = list_append_unique_int(c->used, rule->number);
+		def = transform_table_rule(name, c->options) == NULL && !is_merged(c, name) ? NULL
 			: mysql_server_describe(session, info, name->schema, name->name);
 		if (def != NULL)
 			c->defs = lappend(c->defs, def);
@@ -67,22 +82,88 @@ read_source(void *arg)
 	return NIL;
 }
 
+static CheckShard *
+make_shard(const CheckTransforms *c, const TransformTable *table)
+{
+	const char *const values[] = {[TRANSFORM_SERVER] = "",[TRANSFORM_SCHEMA] = c->def->schema,[TRANSFORM_TABLE] = c->def->name};
+	const Transform *transform = table->transform;
+	CheckShard *shard = palloc0(sizeof(CheckShard));
+	char	   *target_schema;
+	char	   *target_table;
+	StringInfoData told;
+
+	(void) transform_route_target(c->routes, util_name_of_source(c->def->schema), util_name_of_source(c->def->name), &target_schema, &target_table, NULL);
+	initStringInfo(&told);
+	appendStringInfo(&told, "%s %d", quote_qualified_identifier(target_schema, target_table), transform->rule->number);
+	for (int i = 0; i < table->nkey; i++)
+	{
+		for (int meta = 0; heap_shard_tells(transform, table->key[i]) && meta < (int) lengthof(values); meta++)
+		{
+			if (bms_is_member(transform_meta_attnum(transform, (TransformMeta) meta), transform->columns[table->key[i]].uses))
+				appendStringInfo(&told, " %d %s", meta, quote_identifier(values[meta]));
+		}
+	}
+	shard->source = name_of(c->def);
+	shard->told = told.data;
+	return shard;
+}
+
+static int
+compare_shards(const ListCell *a, const ListCell *b)
+{
+	const CheckShard *sa = lfirst(a);
+	const CheckShard *sb = lfirst(b);
+	int			order = strcmp(sa->told, sb->told);
+
+	return order != 0 ? order : strcmp(sa->source, sb->source);
+}
+
+/* Tables of one target whose keys say the same of where their rows are from. */
+static List *
+check_shards(CheckTransforms *c)
+{
+	const CheckShard *before = NULL;
+	List	   *lines = NIL;
+	ListCell   *lc;
+
+	list_sort(c->shards, compare_shards);
+	foreach(lc, c->shards)
+	{
+		const CheckShard *shard = lfirst(lc);
+
+		if (before != NULL && strcmp(before->told, shard->told) == 0)
+			lines = lappend(lines, source_check_line("routes", "error",
+											 psprintf("Rows of source tables \"%s\" and \"%s\" could not be told apart in the target that they share; the one that comes later stops.",
+													  before->source, shard->source),
+											 "Give cdc_schema or cdc_table to the key, as far as they differ, with the option \"transforms\"."));
+		before = shard;
+	}
+	return lines;
+}
+
 /* A step: the rule of one table, as its owner would use it. NIL when all is well. */
 static List *
 check_table(void *arg)
 {
 	CheckTransforms *c = arg;
-	TransformTable *table;
+	const TransformRule *rule = transform_table_rule(c->def, c->options);
+	TransformTable *table = NULL;
 	bool		in_part = false;
 	Oid			user;
 	int			sec_context;
 
 	GetUserIdAndSecContext(&user, &sec_context);
 	SetUserIdAndSecContext(c->pipeline->owner, sec_context | SECURITY_LOCAL_USERID_CHANGE);
-	table = transform_table_make(c->def, transform_table_rule(c->def, c->options), c->options);
+	if (rule != NULL)
+		table = transform_table_make(c->def, rule, c->options);
 	SetUserIdAndSecContext(user, sec_context);
 
-	for (uint32 i = 0; i < c->def->ncolumns; i++)
+	if (is_merged(c, c->def))
+	{
+		heap_shard_check_key(c->def, table);
+		c->shards = lappend(c->shards, make_shard(c, table));
+	}
+	for (uint32 i = 0; table != NULL && i < c->def->ncolumns; i++)
 		in_part |= !transform_keeps_column(table, (int) i);
 	if (in_part)
 		appendStringInfo(&c->in_part, "%s%s", c->in_part.len > 0 ? ", " : "", name_of(c->def));
@@ -93,11 +174,11 @@ check_table(void *arg)
 List *
 api_check_transforms(const CatalogPipeline *pipeline, Oid serverid, const SchemaTypeOptions *options)
 {
-	CheckTransforms c = {.pipeline = pipeline,.serverid = serverid,.options = options};
+	CheckTransforms c = {.pipeline = pipeline,.serverid = serverid,.options = options,.routes = transform_routes_read(pipeline)};
 	List	   *lines;
 	ListCell   *lc;
 
-	if (options->transforms == NIL)
+	if (options->transforms == NIL && !transform_has_routes(c.routes))
 		return NIL;
 	initStringInfo(&c.in_part);
 	lines = api_check_try("transforms", read_source, &c);
@@ -105,12 +186,13 @@ api_check_transforms(const CatalogPipeline *pipeline, Oid serverid, const Schema
 		return lines;
 	foreach(lc, c.defs)
 	{
-		char	   *check = psprintf("transform of %s", name_of(lfirst(lc)));
+		char	   *check = psprintf(transform_table_rule(lfirst(lc), options) != NULL ? "transform of %s" : "table %s", name_of(lfirst(lc)));
 
 		CHECK_FOR_INTERRUPTS();
 		c.def = lfirst(lc);
 		lines = list_concat(lines, api_check_try(check, check_table, &c));
 	}
+	lines = list_concat(lines, check_shards(&c));
 	foreach(lc, options->transforms)
 	{
 		const TransformRule *rule = lfirst(lc);
@@ -126,7 +208,7 @@ api_check_transforms(const CatalogPipeline *pipeline, Oid serverid, const Schema
 												 psprintf("The source's binlog_row_image is %s. A change that tells only a part of its row stops these tables, whose targets cannot tell the rest: %s.",
 														  c.row_image, c.in_part.data),
 												 "Run SET GLOBAL binlog_row_image = FULL on the source and reconnect its clients."));
-	if (c.well == list_length(c.defs))
+	if (options->transforms != NIL && c.well == list_length(c.defs))
 		lines = lappend(lines, source_check_line("transforms", "ok",
 												 psprintf("What they say of %d tables of the source can be done.", c.well), NULL));
 	return lines;

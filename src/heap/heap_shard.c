@@ -65,6 +65,17 @@ heap_shard_tells(const Transform *transform, int column)
 	return true;
 }
 
+void
+heap_shard_check_key(const CdcTableDef *def, const TransformTable *table)
+{
+	for (int i = 0; table != NULL && i < table->nkey; i++)
+	{
+		if (heap_shard_tells(table->transform, table->key[i]))
+			return;
+	}
+	throw_untold(def);
+}
+
 static void
 append_member(StringInfo json, const HeapRow *row, int column)
 {

@@ -25,6 +25,9 @@ extern Datum heap_shard_own_rows(HeapRow *row);
 /* Does a column of a projection say where a row is from, and nothing of the row? */
 extern bool heap_shard_tells(const Transform *transform, int column);
 
+/* Throws when the key of a table that is to share its target does not tell its rows. table: what is made of it; NULL: it stays as it is. */
+extern void heap_shard_check_key(const CdcTableDef *def, const TransformTable *table);
+
 /* Can rows of the one be told from those of the other? */
 extern bool heap_shard_differs(Datum a, Datum b);
 

@@ -21,6 +21,25 @@ sub settle { $_->wait_for_catchup->wait_for_state('streaming')->wait_for_tables-
 sub rows { my ($what, $table) = @_; return $postgres->psql("select coalesce(string_agg(concat_ws('/', right(server, 1), right(shard, 1), $what), ' ' order by server, shard, id), '') from merged.$table"); }
 sub columns { my ($table) = @_; return $postgres->psql("select string_agg(attname, ' ' order by attname) from pg_attribute where attrelid = 'merged.$table'::regclass and attnum > 0 and not attisdropped"); }
 
+# ---- told before the start
+sub told
+{
+	my ($options) = @_;
+	$postgres->psql("select cdc_create_pipeline('told', source => 'server_0', tables => '{shop_*.*}', options => '{$routes$options}')");
+	my $lines = $postgres->psql(q{select "check" || ' ' || status || ': ' || detail || ' ' || coalesce(hint, '') from cdc_check_pipeline('told') where status <> 'ok' and "check" ~ '^(routes|table|transform)' order by 1});
+	$postgres->psql(q{select cdc_drop_pipeline('told')});
+	return $lines;
+}
+$source->sql(map { "create database shop_$_" } 1, 2);
+$source->sql(map { "create table shop_$_.orders (id int primary key)" } 1, 2);
+my $untold = told('');
+like($untold, qr/^table shop_1\.orders error: .*does not tell its rows from those of others.*"key": \["shard", "id"\].*^table shop_2\.orders error/ms, 'R1: cdc_check_pipeline tells before the start that a key does not tell rows');
+like(told(', "transforms": [{"tables": "shop_*.*", "projection": "cdc_schema AS shard, *"}]'), qr/^transform of shop_1\.orders error: .*does not tell its rows/m, 'R1: also where the column is not in the key');
+like(told(', "transforms": [{"tables": "shop_*.*", "projection": "cdc_table AS source, *", "key": ["source", "id"]}]'), qr/^routes error: Rows of source tables "shop_1\.orders" and "shop_2\.orders" could not be told apart/, 'R1: and where it says the same of two tables');
+is(told(', "transforms": [{"tables": "shop_*.*", "projection": "cdc_schema || cdc_table AS source, *", "key": ["source", "id"]}]'), '', 'nothing is said of a key that does');
+is(told(q{, "transforms": [{"tables": "shop_1.*", "projection": "''north'' AS source, *", "key": ["source", "id"]}, {"tables": "shop_2.*", "projection": "''south'' AS source, *", "key": ["source", "id"]}]}), '', 'nor of constants');
+$source->sql(map { "drop database shop_$_" } 1, 2);
+
 # ---- a partitioned target, made beforehand
 $postgres->psql(<<'SQL');
 create schema merged;
