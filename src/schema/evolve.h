@@ -62,6 +62,7 @@ typedef struct SchemaPlan
 	SchemaEvolve *evolve;
 	Oid			owner;			/* of the target */
 	const char *name;			/* of the target, for messages */
+	const char *alter;			/* how its commands begin: "ALTER TABLE shop.item"; NULL: none is one of several clauses */
 	List	   *steps;			/* of SchemaStep */
 	uint32		kinds;			/* CATALOG_CHANGE_BIT of all steps */
 

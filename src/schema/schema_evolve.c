@@ -1052,6 +1052,7 @@ schema_evolve_plan(SchemaEvolve *evolve)
 	p.att = palloc0(Max(n, 1) * sizeof(Form_pg_attribute));
 	p.is_renamed = palloc0(Max(n, 1) * sizeof(bool));
 	p.is_retyped = palloc0(Max(n, 1) * sizeof(bool));
+	p.plan->alter = p.alter;
 	p.plan->owner = rel->rd_rel->relowner;
 	p.plan->name = pstrdup(RelationGetRelationName(rel));
 

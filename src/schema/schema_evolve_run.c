@@ -12,6 +12,9 @@
  *	  something to stand in for it, when a row's value was at fault; with
  *	  TRY_EVOLVE each. Locks and resources are nobody's fault and are thrown.
  *
+ *	  Columns that get other types do so in one ALTER TABLE, which rewrites the table
+ *	  once; only when that fails is each tried by itself.
+ *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
  */
@@ -19,6 +22,7 @@
 
 #include "access/xact.h"
 #include "executor/spi.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
@@ -123,6 +127,71 @@ run_step(SchemaPlan *plan, const SchemaStep *step)
 	pass_over(plan, step, edata);
 }
 
+/* ---- types of several columns: one statement, so that the table is rewritten once ---- */
+
+/* The clauses of a step's commands, with what joins them to those before; false: they are not such. */
+static bool
+add_clauses(const SchemaPlan *plan, const SchemaStep *step, StringInfo sql)
+{
+	Size		len = strlen(plan->alter);
+	ListCell   *lc;
+
+	foreach(lc, step->commands)
+	{
+		const char *command = lfirst(lc);
+
+		if (strncmp(command, plan->alter, len) != 0 || command[len] != ' ')
+			return false;
+		appendStringInfo(sql, "%s%s", sql->len > 0 ? "," : plan->alter, command + len);
+	}
+	return true;
+}
+
+/*
+ * Steps from there on that change types, when there are several: carried out together. Returns how many these are; 0: there are not, or that cannot
+ * be done, and each has to be tried by itself.
+ */
+static int
+run_types(SchemaPlan *plan, int from)
+{
+	StringInfoData sql;
+	ErrorData  *edata;
+	int			n = 0;
+	int			altered = 0;
+
+	if (plan->alter == NULL)
+		return 0;
+	initStringInfo(&sql);
+	for (; from + n < list_length(plan->steps); n++)
+	{
+		const SchemaStep *step = list_nth(plan->steps, from + n);
+
+		if (step->kind != CATALOG_CHANGE_ALTER_TYPE)
+			break;
+		if (!add_clauses(plan, step, &sql))
+			return 0;
+		altered += step->commands != NIL;
+	}
+	if (altered < 2)
+		return 0;
+	edata = util_subtransaction(run_commands, list_make1(sql.data), true);
+	if (edata != NULL)
+	{
+		if (!will_fail_again(edata->sqlerrcode))
+			ReThrowError(edata);
+		return 0;
+	}
+	note_commands(plan, list_make1(sql.data));
+	for (int i = from; i < from + n; i++)
+	{
+		const SchemaStep *step = list_nth(plan->steps, i);
+
+		if (step->copy != NULL && plan->copy == NULL)
+			plan->copy = step->copy;
+	}
+	return n;
+}
+
 static void
 check_owner(const SchemaPlan *plan)
 {
@@ -143,11 +212,16 @@ void
 schema_evolve_run(SchemaPlan *plan)
 {
 	UtilRoleSwitch sw;
-	ListCell   *lc;
 
 	check_owner(plan);
 	util_role_switch_begin(plan->owner != GetUserId() ? plan->owner : InvalidOid, &sw);
-	foreach(lc, plan->steps)
-		run_step(plan, lfirst(lc));
+	for (int i = 0; i < list_length(plan->steps);)
+	{
+		int			done = run_types(plan, i);
+
+		if (done == 0)
+			run_step(plan, list_nth(plan->steps, i));
+		i += Max(done, 1);
+	}
 	util_role_switch_end(&sw);
 }
