@@ -16,6 +16,7 @@
 #include "api/api_check.h"
 #include "heap/heap_shard.h"
 #include "mysql/mysql_server.h"
+#include "source/source_check.h"
 #include "transform/transform_route.h"
 #include "transform/transform_table.h"
 #include "util/util_name.h"

@@ -22,6 +22,13 @@
 #include "heap/heap_shard.h"
 #include "schema/evolve.h"
 
+/* Is a kind of change left out by the options? */
+static bool
+is_left_out(const SchemaPlan *plan, CatalogChangeKind kind)
+{
+	return catalog_change_mode(plan->evolve->rules, kind) == CATALOG_MODE_IGNORE;
+}
+
 static void
 add_step(SchemaPlan *plan, CatalogChangeKind kind, int column, char *copy)
 {
@@ -29,7 +36,9 @@ add_step(SchemaPlan *plan, CatalogChangeKind kind, int column, char *copy)
 
 	step->kind = kind;
 	step->column = column;
-	step->copy = copy;
+	/* rows are found by the key: that cannot be left out */
+	step->ignored = kind != CATALOG_CHANGE_ALTER_KEY && is_left_out(plan, kind);
+	step->copy = step->ignored ? NULL : copy;
 	plan->steps = lappend(plan->steps, step);
 	plan->kinds |= CATALOG_CHANGE_BIT(kind);
 }
@@ -49,9 +58,10 @@ only_widens(const CdcColumnDef *before, const CdcColumnDef *after)
 static void
 plan_column(SchemaPlan *plan, const ApplySchemaChange *change, int i)
 {
-	const CdcColumnDef *after = &change->after->columns[i];
+	CdcColumnDef *after = &change->after->columns[i];
 	const CdcColumnDef *before = change->origin[i] >= 0 ? &change->table->def->columns[change->origin[i]] : NULL;
 
+	after->left_out = before != NULL ? before->left_out : after->key_part == 0 && is_left_out(plan, CATALOG_CHANGE_ADD_COLUMN);
 	if (before == NULL)
 	{
 		add_step(plan, CATALOG_CHANGE_ADD_COLUMN, i, after->nullable && after->default_text == NULL && !after->is_generated ? NULL
@@ -59,7 +69,10 @@ plan_column(SchemaPlan *plan, const ApplySchemaChange *change, int i)
 		return;
 	}
 	if (strcmp(before->name, after->name) != 0)
+	{
+		after->left_out |= after->key_part == 0 && is_left_out(plan, CATALOG_CHANGE_RENAME_COLUMN);
 		add_step(plan, CATALOG_CHANGE_RENAME_COLUMN, i, "the values of a column that got another name are under the old one");
+	}
 	if (schema_type_differs(before, after))
 		add_step(plan, CATALOG_CHANGE_ALTER_TYPE, i, only_widens(before, after) ? NULL : "values of a column may have been converted");
 	if (before->nullable != after->nullable)
@@ -143,9 +156,15 @@ void
 apply_schema_merge_fit(Apply *apply, const ApplySchemaChange *change, SchemaPlan *plan)
 {
 	const ApplyTable *table = change->table;
-	char	   *sql = heap_shard_fit(table->target, change->after, &apply->types, true, false);
+	int			how = TRANSFORM_MERGE_OR_TEXT;
+	char	   *sql;
 	List	   *others;
 
+	if (is_left_out(plan, CATALOG_CHANGE_ALTER_TYPE))
+		how |= TRANSFORM_MERGE_KEEP_TYPES;
+	if (is_left_out(plan, CATALOG_CHANGE_ALTER_NULLABILITY))
+		how |= TRANSFORM_MERGE_KEEP_NOT_NULL;
+	sql = heap_shard_fit(table->target, change->after, &apply->types, how, false);
 	if (sql != NULL)
 		plan->commands = lappend(plan->commands, sql);
 	if ((plan->kinds & CATALOG_CHANGE_BIT(CATALOG_CHANGE_DROP_COLUMN)) == 0 || !may_drop(change))

@@ -18,7 +18,6 @@
 #include "utils/lsyscache.h"
 
 #include "heap/heap_shard.h"
-#include "transform/transform_merge.h"
 #include "util/util_name.h"
 #include "util/util_role.h"
 #include "util/util_spi.h"
@@ -225,7 +224,7 @@ heap_shard_empty(Oid relid, Datum own_rows)
 
 /* What would have to be done, as the relation is now. */
 static char *
-plan_fit(Oid relid, Oid write_as, const CdcTableDef *def, const SchemaTypeOptions *options, bool or_text, bool *changes_key)
+plan_fit(Oid relid, Oid write_as, const CdcTableDef *def, const SchemaTypeOptions *options, int how, bool *changes_key)
 {
 	Relation	rel = relation_open(relid, AccessShareLock);
 	const TransformRule *rule = transform_table_rule(def, options);
@@ -235,23 +234,23 @@ plan_fit(Oid relid, Oid write_as, const CdcTableDef *def, const SchemaTypeOption
 	if (rule == NULL)
 		throw_untold(def);
 	util_role_switch_begin(write_as, &sw);
-	sql = transform_merge_statement(transform_table_make(def, rule, options), rel, or_text, options, changes_key);
+	sql = transform_merge_statement(transform_table_make(def, rule, options), rel, how, options, changes_key);
 	util_role_switch_end(&sw);
 	relation_close(rel, NoLock);
 	return sql;
 }
 
 char *
-heap_shard_fit(Oid relid, const CdcTableDef *def, const SchemaTypeOptions *options, bool or_text, bool may_change_key)
+heap_shard_fit(Oid relid, const CdcTableDef *def, const SchemaTypeOptions *options, int how, bool may_change_key)
 {
 	Oid			write_as = writer_of(relid);
 	bool		changes_key;
-	char	   *sql = plan_fit(relid, write_as, def, options, or_text, &changes_key);
+	char	   *sql = plan_fit(relid, write_as, def, options, how, &changes_key);
 
 	if (sql == NULL)
 		return NULL;
 	LockRelationOid(relid, AccessExclusiveLock);
-	sql = plan_fit(relid, write_as, def, options, or_text, &changes_key);
+	sql = plan_fit(relid, write_as, def, options, how, &changes_key);
 	if (sql == NULL)
 		return NULL;
 	if (changes_key && !may_change_key)

@@ -18,6 +18,7 @@
 #include "postgres.h"
 
 #include "heap/heap_row.h"
+#include "transform/transform_merge.h"
 
 /* Own rows of the table that a row is open for, as jsonb. Throws when its key does not tell them. */
 extern Datum heap_shard_own_rows(HeapRow *row);
@@ -42,7 +43,7 @@ extern char *heap_shard_empty(Oid relid, Datum own_rows);
  * is something to be done. Returns the statement; NULL when there was nothing. The type of a key column changes only with
  * may_change_key.
  */
-extern char *heap_shard_fit(Oid relid, const CdcTableDef *def, const SchemaTypeOptions *options, bool or_text, bool may_change_key);
+extern char *heap_shard_fit(Oid relid, const CdcTableDef *def, const SchemaTypeOptions *options, int how, bool may_change_key);
 
 /* Another source table that has the target. */
 typedef struct HeapShardOther

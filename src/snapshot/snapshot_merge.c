@@ -44,7 +44,7 @@ snapshot_merge_fit(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid)
 	char	   *sql;
 
 	util_lock_wait_briefly();
-	sql = heap_shard_fit(relid, c->def, &p->options, c->sharers != NIL, !others_are_copied(c));
+	sql = heap_shard_fit(relid, c->def, &p->options, c->sharers != NIL ? TRANSFORM_MERGE_OR_TEXT : 0, !others_are_copied(c));
 	util_lock_wait_long();
 	if (sql != NULL)
 		ereport(LOG,

@@ -196,8 +196,17 @@ may_be_null(const TransformTable *table, int column, const SchemaTypeOptions *op
 	return from <= 0 || from > table->transform->nsource || !schema_column_is_not_null(&table->def->columns[from - 1], options);
 }
 
+/* Does the pipeline's option keep the target from getting what a column of the source has? */
+static bool
+is_left_out(const TransformTable *table, int column)
+{
+	AttrNumber	from = table->transform->columns[column].from;
+
+	return from > 0 && from <= table->transform->nsource && table->def->columns[from - 1].left_out;
+}
+
 static void
-fit_column(const TransformTable *table, int column, TupleDesc desc, const Bitmapset *key, bool or_text,
+fit_column(const TransformTable *table, int column, TupleDesc desc, const Bitmapset *key, int how,
 		   const SchemaTypeOptions *options, StringInfo parts, bool *changes_key)
 {
 	const TransformColumn *from = &table->transform->columns[column];
@@ -206,6 +215,8 @@ fit_column(const TransformTable *table, int column, TupleDesc desc, const Bitmap
 	Type		mine = {from->typid, from->typmod};
 	Type		wide;
 
+	if (att == NULL && is_left_out(table, column))
+		return;
 	if (att == NULL)
 	{
 		appendStringInfo(next_part(parts), "ADD COLUMN %s %s", name, type_text(mine));
@@ -216,20 +227,20 @@ fit_column(const TransformTable *table, int column, TupleDesc desc, const Bitmap
 	if (!common_type((Type) {att->atttypid, att->atttypmod}, mine, &wide))
 	{
 		wide = (Type) {TEXTOID, -1};
-		if (!or_text)
+		if ((how & TRANSFORM_MERGE_OR_TEXT) == 0)
 			return;
 	}
-	if (wide.typid != att->atttypid || wide.typmod != att->atttypmod)
+	if ((how & TRANSFORM_MERGE_KEEP_TYPES) == 0 && (wide.typid != att->atttypid || wide.typmod != att->atttypmod))
 	{
 		appendStringInfo(next_part(parts), "ALTER COLUMN %s TYPE %s USING %s::%s", name, type_text(wide), name, type_text(wide));
 		*changes_key |= is_in_key(key, att->attnum);
 	}
-	if (att->attnotnull && !is_in_key(key, att->attnum) && may_be_null(table, column, options))
+	if ((how & TRANSFORM_MERGE_KEEP_NOT_NULL) == 0 && att->attnotnull && !is_in_key(key, att->attnum) && may_be_null(table, column, options))
 		appendStringInfo(next_part(parts), "ALTER COLUMN %s DROP NOT NULL", name);
 }
 
 char *
-transform_merge_statement(const TransformTable *table, Relation rel, bool or_text, const SchemaTypeOptions *options, bool *changes_key)
+transform_merge_statement(const TransformTable *table, Relation rel, int how, const SchemaTypeOptions *options, bool *changes_key)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 	Bitmapset  *key;
@@ -241,7 +252,7 @@ transform_merge_statement(const TransformTable *table, Relation rel, bool or_tex
 	key = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_PRIMARY_KEY);
 	initStringInfo(&parts);
 	for (int i = 0; i < table->transform->ncolumns; i++)
-		fit_column(table, i, desc, key, or_text, options, &parts, changes_key);
+		fit_column(table, i, desc, key, how, options, &parts, changes_key);
 	for (int i = 0; i < desc->natts; i++)
 	{
 		Form_pg_attribute att = TupleDescAttr(desc, i);

@@ -15,12 +15,16 @@
 
 #include "transform/transform_table.h"
 
+#define TRANSFORM_MERGE_OR_TEXT			1	/* a column whose types have nothing else in common becomes text */
+#define TRANSFORM_MERGE_KEEP_TYPES		2	/* types that are there stay */
+#define TRANSFORM_MERGE_KEEP_NOT_NULL	4	/* so does NOT NULL of columns that the table has */
+
 /*
  * The statement that makes room in a target for the rows of one more source table: columns that it lacks, types that are
- * too narrow, NOT NULL where the table has no such column. NULL when there is room. or_text: a column whose types have
- * nothing else in common becomes text. *changes_key: the type of a key column changes.
+ * too narrow, NOT NULL where the table has no such column. NULL when there is room. how: bits of the above. *changes_key: the type of a key
+ * column changes.
  */
-extern char *transform_merge_statement(const TransformTable *table, Relation rel, bool or_text, const SchemaTypeOptions *options,
+extern char *transform_merge_statement(const TransformTable *table, Relation rel, int how, const SchemaTypeOptions *options,
 									   bool *changes_key);
 
 #endif							/* CDC_TRANSFORM_MERGE_H */

@@ -89,6 +89,30 @@ $second->sql('alter table shop_1.orders drop column v');
 settle();
 is(columns('orders'), 'id own server shard v', 'by default, and where the kind is excluded, it stays');
 
+# ---- kinds of changes that are left out
+$postgres->psql(q{select cdc_alter_pipeline('in_0', options => '{"schema_changes_exclude": ["add_column", "rename_column", "alter_type", "alter_nullability"]}')});
+$source->sql('create table shop_1.kinds (id int primary key, v int not null, name varchar(10))', q{insert into shop_1.kinds values (1, 1, 'one')}, 'create table shop_2.kinds (id int primary key, v int not null, name varchar(10))', q{insert into shop_2.kinds values (1, 1, 'eins')});
+settle();
+my $types = sub { return $postgres->psql(q{select string_agg(attname || ' ' || format_type(atttypid, atttypmod) || case when attnotnull then '!' else '' end, ', ' order by attname) from pg_attribute where attrelid = 'merged.kinds'::regclass and attnum > 0 and not attisdropped}) };
+my $as_before = 'id integer!, name character varying(10), server text!, shard text!, v integer!';
+is($types->(), $as_before, 'a new table');
+$source->sql('alter table shop_1.kinds add w int default 4', 'insert into shop_1.kinds values (2, 2, \'two\', 2)', 'alter table shop_1.kinds change name title varchar(10)', 'insert into shop_1.kinds values (3, 3, \'three\', 3)',
+	'alter table shop_1.kinds modify v smallint not null, modify title varchar(10) not null', 'insert into shop_1.kinds values (4, 4, \'four\', 4)', 'alter table shop_1.kinds modify v smallint', 'insert into shop_1.kinds values (5, 5, \'five\', 5)');
+settle();
+is($types->(), $as_before, 'kinds that are excluded leave the target as it is');
+is(rows(q{id, v, coalesce(name, '-')}, 'kinds'), '0/1/1/1/one 0/1/2/2/two 0/1/3/3/- 0/1/4/4/- 0/1/5/5/- 0/2/1/1/eins', 'what it lacks is left out, all else goes on') or diag($pipeline->describe);
+is($postgres->psql(q{select string_agg(distinct result, ',') from cdc_schema_history where source_table = 'kinds' and source_schema = 'shop_1' and not kinds && '{create_table}'}), 'ignored', 'and the history says so');
+$source->sql('alter table shop_2.kinds modify v bigint not null', 'insert into shop_2.kinds values (2, 5000000000, \'zwei\')', 'insert into shop_1.kinds (id, v, title) values (6, 6, \'six\')');
+$pipeline->wait_for_catchup;
+ok($postgres->poll(q{select state from pg_stat_cdc_table where source_table = 'kinds' and source_schema = 'shop_2'}, 'stopped', 30), 'values that do not fit stop their table') or diag($pipeline->describe);
+is($postgres->psql(q{select count(*) from merged.kinds where id = 6}), '1', 'and not the others');
+$postgres->psql(q{select cdc_alter_pipeline('in_0', options => '{"schema_changes_exclude": null}')});
+$postgres->psql(q{select cdc_resync_table('in_0', 'shop_' || i || '.kinds') from generate_series(1, 2) i});
+ok($postgres->poll(q{select count(*) from merged.kinds where shard = 'shop_2' and v = 5000000000}, '1', 60), 'without them a new copy has all') or diag($pipeline->describe);
+settle();
+$source->sql('drop table shop_1.kinds, shop_2.kinds');
+settle();
+
 # ---- a dump that is restored: one goes on from a position with its rows, the other copies its own anew
 $_->stop for @pipelines;
 my %position = map { $_ => $postgres->psql("select file || ':' || \"offset\" from cdc_bridge.position where pipeline = 'in_$_'") } 0, 1;
