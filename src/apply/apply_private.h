@@ -456,6 +456,17 @@ apply_is_conflict(const ApplyTable *table, bool expected, bool found)
 /* Note what became of a key while chunks are open: a row has it, or none, or (entry) one that is to be read again. */
 extern void apply_note_key(Apply *apply, ApplyTable *table, bytea *key, bool exists, CatalogReread *entry);
 
+/* ---- apply_soft.c ---- */
+
+/* Does the open target keep rows that the source deletes? */
+extern bool apply_soft_is_used(const ApplyTable *table);
+
+/* Is there a row with search's key that has the mark of a deleted one? */
+extern bool apply_soft_is_marked(ApplyTable *table);
+
+/* Mark the row with search's key; false when there is none without the mark. */
+extern bool apply_soft_mark(Apply *apply, ApplyTable *table);
+
 /* ---- apply_image.c ---- */
 
 /* Fill a column of the new row that the image after does not give as a value; false: only the row that is there tells it. */

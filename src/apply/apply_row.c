@@ -153,9 +153,11 @@ static void
 put_row(Apply *apply, ApplyTable *table, bool expect_row)
 {
 	HeapTarget *target = table->row->target;
+	bool		is_marked;
 	bool		found;
 
 	heap_row_search_new(table->row);
+	is_marked = apply_soft_is_marked(table);
 	found = heap_target_find(target);
 	if (found)
 		heap_target_update(target);
@@ -163,20 +165,26 @@ put_row(Apply *apply, ApplyTable *table, bool expect_row)
 		heap_target_insert(target);
 
 	if (!apply_table_is_copying(table))
-		table->delta.conflicts += apply_is_conflict(table, expect_row, found);
+		table->delta.conflicts += apply_is_conflict(table, expect_row, found && !is_marked);
 	else if (table->any_deleted)
 		apply_note_key(apply, table, chunk_key_bytes(target, target->search), true, NULL);
 }
 
-/* Make the row with search's key be gone; entry: it is to be read again. */
+/* Make the row with search's key be gone, or marked as gone; entry: it is to be read again. */
 static void
 remove_row(Apply *apply, ApplyTable *table, CatalogReread *entry)
 {
 	HeapTarget *target = table->row->target;
-	bool		found = heap_target_find(target);
+	bool		found;
 
-	if (found)
-		heap_target_delete(target);
+	if (entry == NULL && apply_soft_is_used(table))
+		found = apply_soft_mark(apply, table);
+	else
+	{
+		found = heap_target_find(target);
+		if (found)
+			heap_target_delete(target);
+	}
 
 	if (!apply_table_is_copying(table))
 		table->delta.conflicts += apply_is_conflict(table, true, found);

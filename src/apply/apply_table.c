@@ -400,7 +400,7 @@ apply_table_open(Apply *apply, ApplyTable *table)
 	apply_letters_look(apply, table);
 	table->row = heap_row_open(table->target, table->def, &apply->types);
 	if (table->row->target->nkey == 0 ||
-		(!apply->careful && apply->collapse && table->row->target->tier != HEAP_TIER_EXECUTOR))
+		(!apply->careful && apply->collapse && heap_row_may_collapse(table->row) && table->row->target->tier != HEAP_TIER_EXECUTOR))
 		table->batch = apply_batch_create(table->row->target);
 	PopActiveSnapshot();
 
@@ -423,7 +423,7 @@ mark_dirty(Apply *apply, ApplyTable *table)
 	table->in_dirty = true;
 	table->delta.tier_is_known = true;
 	table->delta.tier = table->row->target->tier;
-	table->delta.is_collapsed = apply->collapse && table->delta.tier != HEAP_TIER_EXECUTOR;
+	table->delta.is_collapsed = apply->collapse && heap_row_may_collapse(table->row) && table->delta.tier != HEAP_TIER_EXECUTOR;
 }
 
 void

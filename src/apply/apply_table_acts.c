@@ -46,6 +46,7 @@ typedef struct Try
 {
 	List	   *acts;
 	ApplyAct   *current;		/* whose error it would be */
+	TimestampTz time;			/* of the statement */
 } Try;
 
 /* The relation that users see: the one that a shadow will take the place of, or the target. */
@@ -90,8 +91,21 @@ qualified(Oid relid)
 
 /* ------------------------------------------------------------------- relations */
 
+/* Rows that the source deletes are kept here: so are those of a table that it empties or drops. */
+static bool
+is_soft(const Apply *apply, const ApplyAct *act)
+{
+	return act->table->def != NULL && transform_table_kind(act->table->def, &apply->types) == TRANSFORM_SOFT_DELETE;
+}
+
+static char *
+mark_rows(Try *try, Apply *apply, const ApplyAct *act, Oid relid)
+{
+	return heap_empty_marking(relid, act->table->def, &apply->types, try->time);
+}
+
 static void
-truncate_target(Apply *apply, ApplyAct *act)
+truncate_target(Try *try, Apply *apply, ApplyAct *act)
 {
 	const CatalogTable *now = act->now;
 
@@ -99,12 +113,14 @@ truncate_target(Apply *apply, ApplyAct *act)
 		return;
 	if (now->own_rows != (Datum) 0)
 		act->commands = lappend(act->commands, heap_shard_empty(now->target, now->own_rows));
+	else if (is_soft(apply, act))
+		act->commands = lappend(act->commands, mark_rows(try, apply, act, now->target));
 	else
 		act->commands = lappend(act->commands, heap_empty(now->target, act->table->def, &apply->types));
 }
 
 static void
-drop_target(ApplyAct *act)
+drop_target(Try *try, Apply *apply, ApplyAct *act)
 {
 	Oid			relid = visible_target(act->now);
 
@@ -112,6 +128,8 @@ drop_target(ApplyAct *act)
 		return;
 	if (act->now->own_rows != (Datum) 0)
 		act->commands = lappend(act->commands, heap_shard_empty(relid, act->now->own_rows));
+	else if (is_soft(apply, act))
+		act->commands = lappend(act->commands, mark_rows(try, apply, act, relid));
 	else
 		run_as_owner(act, relid, psprintf("DROP TABLE %s", qualified(relid)));
 }
@@ -327,9 +345,9 @@ run_acts(Apply *apply, void *arg)
 
 		try->current = act;
 		if (act->what == APPLY_ACT_TRUNCATE)
-			truncate_target(apply, act);
+			truncate_target(try, apply, act);
 		else if (act->what == APPLY_ACT_DROP)
-			drop_target(act);
+			drop_target(try, apply, act);
 	}
 	rename_targets(try);
 	foreach(lc, try->acts)
@@ -373,10 +391,18 @@ give_up(Apply *apply, ApplyAct *act, UtilErrorInfo *error, const CdcPosition *at
 	(void) apply_stop(apply, list_make1(apply_stop_for(act->table, error)), at);
 }
 
-static void
-carry_out(Apply *apply, List *acts, const CdcPosition *at)
+static TimestampTz
+event_time(const CdcEvent *event)
 {
-	Try			try = {.acts = acts};
+	if (event->source_time_us == 0)
+		return GetCurrentTimestamp();
+	return event->source_time_us - (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
+}
+
+static void
+carry_out(Apply *apply, List *acts, const CdcPosition *at, TimestampTz time)
+{
+	Try			try = {.acts = acts,.time = time};
 	List	   *tables = NIL;
 	bool		any = true;
 	ListCell   *lc;
@@ -430,7 +456,7 @@ apply_acts_run(Apply *apply, const CdcEvent *event, List *acts, const CdcPositio
 	CdcPosition start = *at;	/* may lie in what a stop resets */
 	ListCell   *lc;
 
-	carry_out(apply, acts, &start);
+	carry_out(apply, acts, &start, event_time(event));
 	foreach(lc, acts)
 	{
 		ApplyAct   *act = lfirst(lc);

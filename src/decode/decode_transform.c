@@ -327,8 +327,8 @@ static const struct
 	const char *name;
 	Oid			type;
 } soft_columns[SOFT_COLUMNS] = {
-	[SOFT_DELETED] = {"cdc_deleted", BOOLOID},
-	[SOFT_DELETED_AT] = {"cdc_deleted_at", TIMESTAMPTZOID},
+	[SOFT_DELETED] = {TRANSFORM_DELETED, BOOLOID},
+	[SOFT_DELETED_AT] = {TRANSFORM_DELETED_AT, TIMESTAMPTZOID},
 };
 
 static int

@@ -212,6 +212,12 @@ heap_row_held(const HeapRow *row, int column)
 	return row->transform == NULL ? row->table->columns[column].attnum : row->transform->table->held[column];
 }
 
+bool
+heap_row_may_collapse(const HeapRow *row)
+{
+	return row->transform == NULL || row->transform->table->transform->rule->kind == TRANSFORM_MIRROR;
+}
+
 int64
 heap_row_take_replaced(HeapRow *row)
 {

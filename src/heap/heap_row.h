@@ -79,6 +79,9 @@ heap_row_needs_snapshot(const HeapRow *row)
 	return row->needs_snapshot;
 }
 
+/* May changes be collapsed to the last one of each row? Not where a target keeps something of each. */
+extern bool heap_row_may_collapse(const HeapRow *row);
+
 /* How many values were changed by a policy since the last call. */
 extern int64 heap_row_take_replaced(HeapRow *row);
 

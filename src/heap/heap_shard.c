@@ -18,6 +18,7 @@
 #include "utils/lsyscache.h"
 
 #include "heap/heap_shard.h"
+#include "transform/transform_kind.h"
 #include "util/util_name.h"
 #include "util/util_role.h"
 #include "util/util_spi.h"
@@ -97,11 +98,19 @@ append_member(StringInfo json, const HeapRow *row, int column)
 Datum
 heap_shard_own_rows(HeapRow *row)
 {
+	const TransformRule *rule;
 	StringInfoData json;
 	UtilRoleSwitch sw;
 
 	if (row->transform == NULL)
 		throw_untold(row->table->def);
+	rule = row->transform->table->transform->rule;
+	if (rule->kind != TRANSFORM_MIRROR)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("target of kind \"%s\" cannot be shared by several source tables", transform_kind_name(rule->kind)),
+				 errdetail("Member %d of option \"%s\" asks for the kind, and a route for the sharing.", rule->number, TRANSFORM_OPTION),
+				 errhint("Give each source table a target of its own, and read them together through a view.")));
 	initStringInfo(&json);
 	appendStringInfoChar(&json, '{');
 	heap_row_begin(row);

@@ -57,6 +57,7 @@
 #include "compat/pg_compat.h"
 #include "heap/heap_row.h"
 #include "snapshot/snapshot_private.h"
+#include "transform/transform_table.h"
 #include "util/util_lock.h"
 #include "util/util_role.h"
 #include "util/util_spi.h"
@@ -326,6 +327,56 @@ key_condition(Relation rel)
 	return sql.data;
 }
 
+/* Does it mark rows that the source has deleted? */
+static bool
+is_mark(const TransformRule *rule, const char *name)
+{
+	return rule != NULL && rule->kind == TRANSFORM_SOFT_DELETE &&
+		(strcmp(name, rule->deleted_column) == 0 || strcmp(name, rule->deleted_at_column) == 0);
+}
+
+/*
+ * Rows that the new copy does not have are deleted ones, where these are kept (option transforms, "soft_delete"): they go
+ * into it, with their mark or, when nobody saw them go, with one of now. As the table's owner.
+ */
+static void
+carry_deleted(const TransformRule *rule, Relation rel, Relation shadow, const char *condition)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	const char *shadow_name = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(shadow)), RelationGetRelationName(shadow));
+	StringInfoData names;
+	StringInfoData values;
+	UtilRoleSwitch sw;
+
+	initStringInfo(&names);
+	initStringInfo(&values);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		const FormData_pg_attribute *att = TupleDescAttr(desc, i);
+		const char *name = quote_identifier(NameStr(att->attname));
+
+		if (att->attisdropped || att->attgenerated != '\0')
+			continue;
+		appendStringInfo(&names, "%s%s", names.len > 0 ? ", " : "", name);
+		appendStringInfoString(&values, values.len > 0 ? ", " : "");
+		if (strcmp(NameStr(att->attname), rule->deleted_column) == 0)
+			appendStringInfoString(&values, "true");
+		else if (strcmp(NameStr(att->attname), rule->deleted_at_column) == 0)
+			appendStringInfo(&values, "COALESCE(t.%s, pg_catalog.now())", name);
+		else
+			appendStringInfo(&values, "t.%s", name);
+	}
+	util_role_switch_begin(rel->rd_rel->relowner != GetUserId() ? rel->rd_rel->relowner : InvalidOid, &sw);
+	SPI_connect();
+	util_spi_run(psprintf("INSERT INTO %s (%s) SELECT %s FROM ONLY %s t WHERE NOT EXISTS (SELECT FROM ONLY %s s WHERE %s)",
+						  shadow_name, names.data, values.data,
+						  quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)), RelationGetRelationName(rel)),
+						  shadow_name, condition));
+	SPI_finish();
+	util_role_switch_end(&sw);
+	CommandCounterIncrement();
+}
+
 /*
  * With schema_changes "lenient" nothing that the target holds is lost: columns that the source has no more are carried over
  * from the rows that are replaced. As the table's owner.
@@ -337,12 +388,18 @@ carry_over(const CatalogTable *table, Relation rel, Relation shadow)
 	const CdcTableDef *def = schema_def_from_jsonb(table->definition);
 	TupleDesc	desc = RelationGetDescr(rel);
 	char	   *condition = key_condition(rel);
+	const TransformRule *rule;
+	SchemaTypeOptions options;
 	CatalogChangeRules rules;
 	StringInfoData sets;
 	UtilRoleSwitch sw;
 
 	if (pipeline == NULL || condition == NULL)
 		return;
+	transform_options_read(pipeline, &options);
+	rule = transform_table_rule(def, &options);
+	if (rule != NULL && rule->kind == TRANSFORM_SOFT_DELETE)
+		carry_deleted(rule, rel, shadow, condition);
 	catalog_change_rules_read(pipeline, &rules);
 	if (rules.mode != CATALOG_MODE_LENIENT)
 		return;
@@ -352,7 +409,7 @@ carry_over(const CatalogTable *table, Relation rel, Relation shadow)
 		const FormData_pg_attribute *att = TupleDescAttr(desc, i);
 		const char *name = quote_identifier(NameStr(att->attname));
 
-		if (att->attisdropped || att->attgenerated != '\0' || is_of_source(def, NameStr(att->attname)))
+		if (att->attisdropped || att->attgenerated != '\0' || is_of_source(def, NameStr(att->attname)) || is_mark(rule, NameStr(att->attname)))
 			continue;
 		appendStringInfo(&sets, "%s%s = t.%s", sets.len > 0 ? ", " : "", name, name);
 	}

@@ -58,9 +58,16 @@ has_left_out(const SchemaIndex *index)
 CatalogIndex *
 transform_index_row(const CdcTableDef *def, const CdcIndexDef *from, const SchemaTypeOptions *types, Relation rel, bool made, bool none)
 {
-	SchemaIndex *index = transform_index_translate(def, from, types);
+	CdcIndexDef *def_here = palloc(sizeof(CdcIndexDef));
 	CatalogIndex *row = palloc0(sizeof(CatalogIndex));
 	const char *table = RelationGetRelationName(rel);
+	SchemaIndex *index;
+
+	/* rows that the source has no more keep their values, which others may have now */
+	*def_here = *from;
+	def_here->is_unique &= transform_table_kind(def, types) == TRANSFORM_MIRROR;
+	from = def_here;
+	index = transform_index_translate(def, from, types);
 
 	row->source_index = index->name;
 	row->is_unique = from->is_unique;

@@ -44,6 +44,7 @@ text_member(int number, const JsonbValue *object, const char *name)
 	if (value->type != jbvString || value->val.string.len == 0)
 		throw_bad(number, psprintf("Its \"%s\" is not a text.", name),
 				  strcmp(name, "filter") == 0 ? "For example: \"filter\": \"status <> 'new'\"."
+				  : strstr(name, "deleted") != NULL ? "Give the name of a column."
 				  : "For example: \"projection\": \"*, price * quantity AS total\".");
 	return pnstrdup(value->val.string.val, value->val.string.len);
 }
@@ -92,7 +93,8 @@ bool_member(int number, const JsonbValue *object, const char *name)
 static void
 check_names(int number, const JsonbValue *object)
 {
-	static const char *const names[] = {"tables", "projection", "filter", "key", "partition_key", "soft_delete", "description"};
+	static const char *const names[] = {"tables", "projection", "filter", "key", "partition_key", "target", "deleted_column",
+	"deleted_at_column", "soft_delete", "description"};
 	JsonbIterator *it = JsonbIteratorInit(object->val.binary.data);
 	JsonbIteratorToken token;
 	JsonbValue	key;
@@ -109,8 +111,36 @@ check_names(int number, const JsonbValue *object)
 			known |= strcmp(names[i], name) == 0;
 		if (!known)
 			throw_bad(number, psprintf("It has a member \"%s\", which means nothing.", name),
-					  "Members are: tables, projection, filter, key, partition_key, soft_delete, description.");
+					  "Members are: tables, projection, filter, key, partition_key, target, deleted_column, deleted_at_column, soft_delete, description.");
 	}
+}
+
+/* The kind of target, and what belongs to it. */
+static void
+read_kind(TransformRule *rule, const JsonbValue *object)
+{
+	JsonbValue *value = member(object, "target");
+	const char *name = value == NULL ? "mirror"
+		: value->type == jbvString ? pnstrdup(value->val.string.val, value->val.string.len) : "";
+
+	rule->deleted_column = text_member(rule->number, object, "deleted_column");
+	rule->deleted_at_column = text_member(rule->number, object, "deleted_at_column");
+	if (strcmp(name, "soft_delete") == 0)
+		rule->kind = TRANSFORM_SOFT_DELETE;
+	else if (strcmp(name, "mirror") != 0)
+		throw_bad(rule->number, "Its \"target\" is no kind of target.", "Valid values are: mirror, soft_delete.");
+	if (rule->kind != TRANSFORM_SOFT_DELETE && (rule->deleted_column != NULL || rule->deleted_at_column != NULL))
+		throw_bad(rule->number, "It names a column for deleted rows, and deletes rows.", "Add \"target\": \"soft_delete\", or leave the name out.");
+	if (rule->kind != TRANSFORM_SOFT_DELETE)
+		return;
+	if (rule->deleted_column == NULL)
+		rule->deleted_column = pstrdup(TRANSFORM_DELETED);
+	if (rule->deleted_at_column == NULL)
+		rule->deleted_at_column = pstrdup(TRANSFORM_DELETED_AT);
+	if (strlen(rule->deleted_column) >= NAMEDATALEN || strlen(rule->deleted_at_column) >= NAMEDATALEN ||
+		strcmp(rule->deleted_column, rule->deleted_at_column) == 0)
+		throw_bad(rule->number, "Its \"deleted_column\" and \"deleted_at_column\" are not two names of columns.",
+				  psprintf("Give two names of less than %d bytes.", NAMEDATALEN));
 }
 
 static TransformRule *
@@ -129,6 +159,7 @@ read_rule(int number, const JsonbValue *value)
 	rule->filter = text_member(number, value, "filter");
 	rule->key = texts_member(number, value, "key", false);
 	rule->partition_key = texts_member(number, value, "partition_key", false);
+	read_kind(rule, value);
 	rule->soft_delete = bool_member(number, value, "soft_delete");
 	(void) text_member(number, value, "description");	/* for people */
 	if (rule->tables == NIL)
@@ -174,7 +205,11 @@ transform_rules_check(const char *json, bool is_outgoing)
 			throw_bad(rule->number, "\"partition_key\" says where a sink puts a record, and this pipeline writes to tables.",
 					  "Leave it out. A target that is partitioned routes its rows by itself.");
 		if (rule->soft_delete && !is_outgoing)
-			throw_bad(rule->number, "\"soft_delete\" says how deletes are shipped, and this pipeline writes to tables.", "Leave it out.");
+			throw_bad(rule->number, "\"soft_delete\" says how deletes are shipped, and this pipeline writes to tables.",
+					  "Say \"target\": \"soft_delete\" instead.");
+		if (rule->kind != TRANSFORM_MIRROR && is_outgoing)
+			throw_bad(rule->number, "\"target\" says how rows are written to tables, and this pipeline writes to none.",
+					  "Say \"soft_delete\": true instead.");
 	}
 }
 

@@ -16,6 +16,17 @@
 
 #define TRANSFORM_OPTION "transforms"
 
+/* What kind of target a table's rows go into. */
+typedef enum TransformKind
+{
+	TRANSFORM_MIRROR,			/* has the rows that the source has */
+	TRANSFORM_SOFT_DELETE		/* keeps those that the source deletes, with a mark */
+} TransformKind;
+
+/* What the columns are called that tell a deleted row, incoming and outgoing, unless the rule says otherwise. */
+#define TRANSFORM_DELETED "cdc_deleted"
+#define TRANSFORM_DELETED_AT "cdc_deleted_at"
+
 /* One member of the option. Strings are in the database's encoding. */
 typedef struct TransformRule
 {
@@ -25,6 +36,9 @@ typedef struct TransformRule
 	char	   *filter;			/* as in WHERE; NULL: all rows */
 	List	   *key;			/* names of the target's columns; NIL: the source's key */
 	List	   *partition_key;	/* outgoing: names of columns that say where a sink puts a record; NIL: the key does */
+	TransformKind kind;			/* incoming */
+	char	   *deleted_column; /* of a soft delete */
+	char	   *deleted_at_column;
 	bool		soft_delete;	/* outgoing: a deleted row is shipped as one that has a mark */
 } TransformRule;
 

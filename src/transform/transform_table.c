@@ -29,6 +29,7 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
+#include "transform/transform_kind.h"
 #include "transform/transform_table.h"
 #include "util/util_name.h"
 
@@ -38,7 +39,16 @@ transform_table_rule(const CdcTableDef *def, const SchemaTypeOptions *options)
 	const TransformRule *rule = options->transforms == NIL ? NULL
 		: transform_rule_find(options->transforms, def->schema, def->name);
 
-	return rule == NULL || (rule->projection == NULL && rule->filter == NULL && rule->key == NIL) ? NULL : rule;
+	return rule == NULL || (rule->projection == NULL && rule->filter == NULL && rule->key == NIL && rule->kind == TRANSFORM_MIRROR) ? NULL
+		: rule;
+}
+
+TransformKind
+transform_table_kind(const CdcTableDef *def, const SchemaTypeOptions *options)
+{
+	const TransformRule *rule = transform_table_rule(def, options);
+
+	return rule != NULL ? rule->kind : TRANSFORM_MIRROR;
 }
 
 static const Bitmapset *
@@ -263,6 +273,7 @@ transform_table_make(const CdcTableDef *def, const TransformRule *rule, const Sc
 	table->def = def;
 	table->transform = transform_compile(rule, desc, (int) def->ncolumns);
 	set_key(table);
+	transform_kind_add(table);
 	check_same_for_row(table);
 	check_cascades(table, options);
 	set_uses(table);
@@ -366,6 +377,7 @@ make_output(const TransformTable *table, int i, const SchemaTypeOptions *options
 	output->not_null = output->from != NULL && schema_column_is_not_null(output->from, options);
 	for (int j = 0; j < table->nkey; j++)
 		output->not_null |= table->key[j] == i;
+	output->not_null |= i == table->deleted;
 	return output;
 }
 

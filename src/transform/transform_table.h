@@ -24,11 +24,16 @@ typedef struct TransformTable
 	int		   *key;			/* columns of the projection that make the target's key, in its order */
 	bool	   *used;			/* per column of the source: something is made of it */
 	AttrNumber *attnums;		/* per column of the projection: attribute of the target that takes it; 0: none */
+	int			deleted;		/* columns that mark a deleted row, behind those of the projection; -1: none */
+	int			deleted_at;
 	AttrNumber *held;			/* per column of the source: attribute of the target that has it as it is; 0: none */
 } TransformTable;
 
 /* The rule that does something to a table's rows; NULL: they go as they are. */
 extern const TransformRule *transform_table_rule(const CdcTableDef *def, const SchemaTypeOptions *options);
+
+/* What kind of target the table's rows go into. */
+extern TransformKind transform_table_kind(const CdcTableDef *def, const SchemaTypeOptions *options);
 
 /* Compile a rule for a table, in CurrentMemoryContext; throws what cannot be. def has to outlive the result. */
 extern TransformTable *transform_table_make(const CdcTableDef *def, const TransformRule *rule,

@@ -620,7 +620,7 @@ count_target(Verify *verify)
 				 errmsg("rows of table \"%s\" cannot be compared by their number", RelationGetRelationName(rel)),
 				 errdetail("Option \"transforms\" has a filter for its source table, which would have to be counted under it."),
 				 errhint("Use mode \"full\".")));
-	if (work->is_merged)
+	if (work->is_merged || (rule != NULL && rule->kind == TRANSFORM_SOFT_DELETE))
 		count_own(verify);
 	else if (verify_sql_is_needed(rel))
 		work->count_target = verify_sql_count(rel);

@@ -305,6 +305,7 @@ typedef struct VerifyTarget
 	int			ncompared;
 	EState	   *estate;			/* of the transform; NULL: rows go as they are */
 	TransformRun *transform;	/* NULL: none */
+	AttrNumber	deleted;		/* marks rows that the source has deleted, which count as none; 0: no such attribute */
 	TupleTableSlot *fresh;		/* the source's row before it */
 	TupleTableSlot *made;		/* and after it */
 	ScanKey		keys;

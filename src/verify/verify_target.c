@@ -254,6 +254,8 @@ open_transformed(Verify *verify, VerifyTarget *target, const TransformRule *rule
 	target->transform = transform_run_open(target->rel, target->estate, work->def, rule, &verify->types,
 										   owner != GetUserId() ? owner : InvalidOid);
 	table = target->transform->table;
+	if (table->deleted >= 0)
+		target->deleted = table->attnums[table->deleted];
 	target->table = target->transform->source;
 	target->fresh = MakeSingleTupleTableSlot(table->transform->desc, &TTSOpsVirtual);
 	target->made = MakeSingleTupleTableSlot(RelationGetDescr(target->rel), &TTSOpsVirtual);
@@ -326,6 +328,10 @@ find_own(VerifyTarget *target)
 bool
 verify_target_is_own(const VerifyTarget *target)
 {
+	bool		no_mark;
+
+	if (target->deleted > 0 && DatumGetBool(slot_getattr(target->slot, target->deleted, &no_mark)) && !no_mark)
+		return false;			/* the source has deleted it */
 	for (int i = 0; i < target->nown; i++)
 	{
 		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(target->rel), target->own_attnums[i] - 1);
@@ -459,6 +465,8 @@ verify_target_find(VerifyTarget *target, const Datum *key)
 		MemoryContextSwitchTo(old);
 		if (found)
 			verify_target_show(target, leaf);
+		if (found && target->deleted > 0)
+			found = verify_target_is_own(target);
 	}
 	return found ? 1 : 0;
 }

@@ -51,6 +51,14 @@ SELECT pg_temp.try('[{"tables": "shop.a", "filter": "a IN (1, 2) ORDER BY 1"}]')
 
 SELECT pg_temp.try('[{"tables": "shop.a", "soft_delete": true}]');
 
+-- kinds of targets
+SELECT pg_temp.try('[{"tables": "shop.a", "target": "none"}]');
+SELECT pg_temp.try('[{"tables": "shop.a", "target": true}]');
+SELECT pg_temp.try('[{"tables": "shop.a", "deleted_column": "gone"}]');
+SELECT pg_temp.try('[{"tables": "shop.a", "target": "soft_delete", "deleted_column": "cdc_deleted_at"}]');
+SELECT pg_temp.try('[{"tables": "shop.a", "target": "soft_delete", "deleted_column": 5}]');
+SELECT pg_temp.try('[{"tables": "shop.a", "target": "mirror"}, {"tables": "shop.b", "target": "soft_delete", "deleted_column": "gone"}]');
+
 -- what is taken: names are looked up when there is a table
 SELECT pg_temp.try('[]');
 SELECT pg_temp.try('[{"tables": "shop.a"}]');
@@ -59,4 +67,5 @@ SELECT pg_temp.try('[{"tables": ["shop.*", "!shop.b"], "projection": "*, a + 1 A
 -- what an outgoing pipeline says of it
 CREATE SERVER transforms_out FOREIGN DATA WRAPPER cdc_file OPTIONS (directory '/tmp');
 SELECT cdc_create_pipeline('transforms', sink => 'transforms_out', tables => '{public.*}', options => '{"transforms": [{"tables": "shop.a", "filter": "a b"}]}');
+SELECT cdc_create_pipeline('transforms', sink => 'transforms_out', tables => '{public.*}', options => '{"transforms": [{"tables": "shop.a", "target": "soft_delete"}]}');
 DROP EXTENSION cdc_bridge CASCADE;
