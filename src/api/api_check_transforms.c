@@ -17,6 +17,7 @@
 #include "heap/heap_shard.h"
 #include "mysql/mysql_server.h"
 #include "source/source_check.h"
+#include "transform/transform_kind.h"
 #include "transform/transform_route.h"
 #include "transform/transform_table.h"
 #include "util/util_name.h"
@@ -77,7 +78,10 @@ read_source(void *arg)
 		def = transform_table_rule(name, c->options) == NULL && !is_merged(c, name) ? NULL
 			: mysql_server_describe(session, info, name->schema, name->name);
 		if (def != NULL)
+		{
+			transform_kind_use_key(def, c->options);
 			c->defs = lappend(c->defs, def);
+		}
 	}
 	mysql_session_close(session);
 	return NIL;

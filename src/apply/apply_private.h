@@ -167,6 +167,7 @@ struct Apply
 	TimestampTz txn_time;		/* when it was committed there; 0: not known */
 	bool		txn_is_xa;		/* it is an XA COMMIT */
 	int64		txn_action;		/* number of its current change */
+	int64		txn_appended;	/* rows that its changes came to in targets that have a row for each */
 	int64		txn_changes;	/* changes of it that were applied */
 	ApplyProgress progress;
 	ApplyProgress told;			/* as it was when it was told last */
@@ -455,6 +456,20 @@ apply_is_conflict(const ApplyTable *table, bool expected, bool found)
 
 /* Note what became of a key while chunks are open: a row has it, or none, or (entry) one that is to be read again. */
 extern void apply_note_key(Apply *apply, ApplyTable *table, bytea *key, bool exists, CatalogReread *entry);
+
+/* Parts of that: a cell out of an image; where rows come from ("insert", ...); all columns of the row after a change. */
+extern void apply_row_read_cell(Apply *apply, const ApplyTable *table, const CdcChange *change, const CdcField *image, int column,
+								CdcCell *cell);
+extern void apply_row_set_origin(Apply *apply, const ApplyTable *table, const char *operation);
+extern void apply_row_fill(Apply *apply, ApplyTable *table, const CdcChange *change);
+
+/* ---- apply_append.c ---- */
+
+/* Does the open target have a row for each change? */
+extern bool apply_append_is_used(const ApplyTable *table);
+
+/* Take in what a change comes to there: one row, two, or none. */
+extern void apply_append(Apply *apply, ApplyTable *table, const CdcChange *change);
 
 /* ---- apply_soft.c ---- */
 

@@ -44,8 +44,8 @@
 #include "chunk/chunk.h"
 
 /* Cell of a declared column out of one of the change's images. */
-static void
-read_cell(Apply *apply, const ApplyTable *table, const CdcChange *change,
+void
+apply_row_read_cell(Apply *apply, const ApplyTable *table, const CdcChange *change,
 		  const CdcField *image, int column, CdcCell *cell)
 {
 	int			from = table->match[column];
@@ -87,7 +87,7 @@ fill_new(Apply *apply, ApplyTable *table, const CdcChange *change)
 			told = Max(told, apply_image_fill(apply, table, change, i) ? ROW_FILLED : ROW_MISSING);
 			continue;
 		}
-		read_cell(apply, table, change, change->after, i, &cell);
+		apply_row_read_cell(apply, table, change, change->after, i, &cell);
 		heap_row_set(row, i, &cell);
 	}
 	return told;
@@ -106,7 +106,7 @@ fill_old_row(Apply *apply, const ApplyTable *table, const CdcChange *change)
 
 		if (row->table->columns[i].attnum <= 0)
 			continue;
-		read_cell(apply, table, change, change->before, i, &cell);
+		apply_row_read_cell(apply, table, change, change->before, i, &cell);
 		heap_row_set_old(row, i, &cell);
 	}
 	return heap_row_make_old(row);
@@ -123,7 +123,7 @@ fill_old_key(Apply *apply, const ApplyTable *table, const CdcChange *change)
 	{
 		CdcCell		cell;
 
-		read_cell(apply, table, change, change->before, row->table->key[i], &cell);
+		apply_row_read_cell(apply, table, change, change->before, row->table->key[i], &cell);
 		heap_row_set_old(row, row->table->key[i], &cell);
 	}
 	heap_row_make_old_key(row);
@@ -277,8 +277,8 @@ take_filtered(Apply *apply, ApplyTable *table, CdcChangeOp op, bool was_in, bool
 }
 
 /* Say where the row comes from, to expressions that want to know. */
-static void
-set_origin(Apply *apply, const ApplyTable *table, const char *operation)
+void
+apply_row_set_origin(Apply *apply, const ApplyTable *table, const char *operation)
 {
 	char		position[CDC_POSITION_TEXT_MAX];
 	TransformOrigin origin = {
@@ -291,6 +291,17 @@ set_origin(Apply *apply, const ApplyTable *table, const char *operation)
 	heap_row_set_origin(table->row, &origin);
 }
 
+void
+apply_row_fill(Apply *apply, ApplyTable *table, const CdcChange *change)
+{
+	RowTold		told = fill_new(apply, table, change);
+
+	if (told != ROW_TOLD)
+		apply_image_check(table, change);
+	if (told == ROW_MISSING)
+		(void) apply_image_complete(apply, table, change);	/* without a key it throws what is missing */
+}
+
 /* Apply one change to an open table: into its batch when it has one, else at once. */
 void
 apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
@@ -301,8 +312,14 @@ apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
 	bool		was_in = change->op != CDC_INSERT;
 	bool		is_in = change->op != CDC_DELETE;
 
+	if (apply_append_is_used(table))
+	{
+		apply_append(apply, table, change);
+		apply_table_count(apply, table, change->op);
+		return;
+	}
 	if (heap_row_wants_origin(row))
-		set_origin(apply, table, names[change->op]);
+		apply_row_set_origin(apply, table, names[change->op]);
 	if (change->op != CDC_DELETE)
 		told = fill_new(apply, table, change);
 	if (change->op != CDC_INSERT && row->target->nkey == 0)
@@ -335,7 +352,7 @@ bool
 apply_row_make(Apply *apply, ApplyTable *table, const CdcChange *change)
 {
 	if (heap_row_wants_origin(table->row))
-		set_origin(apply, table, "insert");
+		apply_row_set_origin(apply, table, "insert");
 	(void) fill_new(apply, table, change);
 	return heap_row_make(table->row);
 }
@@ -346,7 +363,7 @@ apply_row_if_absent(Apply *apply, ApplyTable *table, const CdcChange *change)
 	HeapRow    *row = table->row;
 
 	if (heap_row_wants_origin(row))
-		set_origin(apply, table, "copy");
+		apply_row_set_origin(apply, table, "copy");
 	(void) fill_new(apply, table, change);
 	if (!heap_row_make(row))
 		return true;

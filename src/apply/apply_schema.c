@@ -43,6 +43,7 @@
 #include "ddl/table_change.h"
 #include "schema/evolve.h"
 #include "transform/transform_index.h"
+#include "transform/transform_kind.h"
 #include "transform/transform_table.h"
 #include "util/util_arena.h"
 #include "util/util_lock.h"
@@ -325,6 +326,7 @@ apply_schema_carry_out(Apply *apply, ApplySchemaChange *change)
 		change->after = cdc_table_def_copy(after, &arena);
 		if (change->after == NULL)
 			util_throw_out_of_memory();
+		transform_kind_use_key(change->after, &apply->types);
 		edata = NULL;
 		PG_TRY();
 		{
@@ -421,11 +423,14 @@ follow(Apply *apply, const CdcEvent *event, const DdlStatement *statement, Apply
 	const CdcStatement *text = &event->statement;
 	DdlTableChange read;
 	ApplySchemaChange change = {0};
+	CdcTableDef whole = *table->def;	/* the statement is about the source's key, whether it is of use here or not */
 
+	whole.nkey = transform_kind_source_nkey(&whole);
 	if (ddl_table_change(text->text, text->len, text->schema ? text->schema : "", text->sql_mode,
-						 text->by_mariadb ? DDL_DIALECT_MARIADB : DDL_DIALECT_MYSQL, table->def, &apply->arena, &read) != CDC_OK)
+						 text->by_mariadb ? DDL_DIALECT_MARIADB : DDL_DIALECT_MYSQL, &whole, &apply->arena, &read) != CDC_OK)
 		util_throw_out_of_memory();
 
+	transform_kind_use_key(read.after, &apply->types);
 	change.table = table;
 	change.at = *at;
 	change.gtid = event->gtid;

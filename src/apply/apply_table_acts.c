@@ -91,11 +91,11 @@ qualified(Oid relid)
 
 /* ------------------------------------------------------------------- relations */
 
-/* Rows that the source deletes are kept here: so are those of a table that it empties or drops. */
+/* Where rows that the source deletes are kept, so are those of a table that it empties or drops. */
 static bool
-is_soft(const Apply *apply, const ApplyAct *act)
+is_kind(const Apply *apply, const ApplyAct *act, TransformKind kind)
 {
-	return act->table->def != NULL && transform_table_kind(act->table->def, &apply->types) == TRANSFORM_SOFT_DELETE;
+	return act->table->def != NULL && transform_table_kind(act->table->def, &apply->types) == kind;
 }
 
 static char *
@@ -113,8 +113,10 @@ truncate_target(Try *try, Apply *apply, ApplyAct *act)
 		return;
 	if (now->own_rows != (Datum) 0)
 		act->commands = lappend(act->commands, heap_shard_empty(now->target, now->own_rows));
-	else if (is_soft(apply, act))
+	else if (is_kind(apply, act, TRANSFORM_SOFT_DELETE))
 		act->commands = lappend(act->commands, mark_rows(try, apply, act, now->target));
+	else if (is_kind(apply, act, TRANSFORM_APPEND))
+		return;					/* what was, was */
 	else
 		act->commands = lappend(act->commands, heap_empty(now->target, act->table->def, &apply->types));
 }
@@ -128,8 +130,10 @@ drop_target(Try *try, Apply *apply, ApplyAct *act)
 		return;
 	if (act->now->own_rows != (Datum) 0)
 		act->commands = lappend(act->commands, heap_shard_empty(relid, act->now->own_rows));
-	else if (is_soft(apply, act))
+	else if (is_kind(apply, act, TRANSFORM_SOFT_DELETE))
 		act->commands = lappend(act->commands, mark_rows(try, apply, act, relid));
+	else if (is_kind(apply, act, TRANSFORM_APPEND))
+		return;
 	else
 		run_as_owner(act, relid, psprintf("DROP TABLE %s", qualified(relid)));
 }

@@ -34,6 +34,7 @@
 #include "mysql/mysql_server.h"
 #include "schema/table.h"
 #include "snapshot/snapshot.h"
+#include "transform/transform_kind.h"
 #include "transform/transform_route.h"
 #include "transform/transform_rule.h"
 #include "util/util_name.h"
@@ -100,9 +101,12 @@ ask_source(Adopt *adopt, const MysqlEndpoint *endpoint)
 	{
 		const CatalogTable *table = lfirst(lc);
 
-		adopt->defs = lappend(adopt->defs, mysql_server_describe(session, adopt->info,
-																 util_name_to_source(table->source_schema),
-																 util_name_to_source(table->source_table)));
+		CdcTableDef *def = mysql_server_describe(session, adopt->info, util_name_to_source(table->source_schema),
+												 util_name_to_source(table->source_table));
+
+		if (def != NULL)
+			transform_kind_use_key(def, &adopt->options);
+		adopt->defs = lappend(adopt->defs, def);
 	}
 	mysql_session_close(session);
 }

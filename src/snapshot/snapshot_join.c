@@ -46,6 +46,7 @@
 #include "catalog/catalog_shadow.h"
 #include "heap/heap_row.h"
 #include "snapshot/snapshot_private.h"
+#include "transform/transform_kind.h"
 #include "transform/transform_rule.h"
 #include "util/util_lock.h"
 #include "util/util_name.h"
@@ -664,6 +665,8 @@ is_the_same(const CatalogTable *table, CdcTableDef *now)
 	now->row_estimate = before->row_estimate;
 	now->avg_row_length = before->avg_row_length;
 	now->comment = before->comment;
+	if (before->nkey == 0 && transform_kind_source_nkey(before) > 0)
+		now->nkey = 0;
 	for (uint32 i = 0; i < Min(now->ncolumns, before->ncolumns); i++)
 	{
 		now->columns[i].comment = before->columns[i].comment;

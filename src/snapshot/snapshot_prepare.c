@@ -34,6 +34,7 @@
 #include "catalog/catalog_lock.h"
 #include "heap/heap_row.h"
 #include "snapshot/snapshot_private.h"
+#include "transform/transform_kind.h"
 #include "transform/transform_table.h"
 #include "util/util_name.h"
 #include "util/util_spi.h"
@@ -76,6 +77,8 @@ snapshot_describe(SnapshotPrepare *p, MysqlSession *session, const char *schema,
 	if (!p->is_joining)
 	{
 		c->def = mysql_server_describe_soon(session, p->info, schema, name);
+		if (c->def != NULL)
+			transform_kind_use_key(c->def, &p->options);
 		return;
 	}
 	if (p->locked >= LOCKED_AT_ONCE)
@@ -87,6 +90,8 @@ snapshot_describe(SnapshotPrepare *p, MysqlSession *session, const char *schema,
 	PG_TRY();
 	{
 		c->def = mysql_server_describe_soon(session, p->info, schema, name);
+		if (c->def != NULL)
+			transform_kind_use_key(c->def, &p->options);
 	}
 	PG_CATCH();
 	{

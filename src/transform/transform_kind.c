@@ -5,10 +5,16 @@
  *	  projection.
  *
  * NOTES
- *	  A column that a kind adds is a constant of the projection: so whoever makes
- *	  a target, checks one that is there, or writes a row knows it without being
- *	  told. What becomes of a row that goes is the writer's business
- *	  (apply_soft.c).
+ *	  A column that a kind adds is one more column of the projection, a constant
+ *	  or metadata: so whoever makes a target, checks one that is there, or writes a
+ *	  row knows it without being told. What becomes of a row that changes is the
+ *	  writer's business (apply_soft.c, apply_append.c), who also puts values into
+ *	  constants: so the target has to have just their types.
+ *
+ *	  A target that has a row for each change needs a copy that does not overlap
+ *	  with the stream by one change, which is what a table without a key gets
+ *	  (snapshot_keyless.c). So its definition says that there is no key, from when
+ *	  the source told it on; which columns were in it stays known.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -16,16 +22,10 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "mb/pg_wchar.h"
 #include "nodes/makefuncs.h"
 
 #include "transform/transform_kind.h"
-
-static char *
-server_text(const char *utf8)
-{
-	return pg_any_to_server(pstrdup(utf8), (int) strlen(utf8), PG_UTF8);
-}
+#include "util/util_name.h"
 
 const char *
 transform_kind_name(TransformKind kind)
@@ -36,6 +36,8 @@ transform_kind_name(TransformKind kind)
 			return "mirror";
 		case TRANSFORM_SOFT_DELETE:
 			return "soft_delete";
+		case TRANSFORM_APPEND:
+			return "append";
 	}
 	return "?";
 }
@@ -48,15 +50,15 @@ throw_kind(const TransformTable *table, char *detail, const char *hint)
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("source table \"%s.%s\" cannot have a target of kind \"%s\", which member %d of option \"%s\" asks for",
-					server_text(table->def->schema), server_text(table->def->name), transform_kind_name(rule->kind), rule->number,
+					util_name_of_source(table->def->schema), util_name_of_source(table->def->name), transform_kind_name(rule->kind), rule->number,
 					TRANSFORM_OPTION),
 			 errdetail_internal("%s", detail),
 			 errhint("%s", hint)));
 }
 
-/* Its number. The array has room for it. */
+/* A column behind the others, of which the array has room; its number. */
 static int
-add_constant(TransformTable *table, char *name, Const *value)
+add_column(TransformTable *table, char *name, Node *expr, Oid typid)
 {
 	Transform  *transform = table->transform;
 	TransformColumn *column = &transform->columns[transform->ncolumns];
@@ -64,30 +66,91 @@ add_constant(TransformTable *table, char *name, Const *value)
 	for (int i = 0; i < transform->ncolumns; i++)
 	{
 		if (strcmp(transform->columns[i].name, name) == 0)
-			throw_kind(table, psprintf("Its rows have a column \"%s\", and so would be called what tells that a row was deleted.", name),
-					   "Give one of them another name, with AS in the projection, or with \"deleted_column\" and \"deleted_at_column\".");
+			throw_kind(table, psprintf("Its rows have a column \"%s\", and a target of that kind adds one of that name.", name),
+					   transform->rule->kind == TRANSFORM_SOFT_DELETE
+					   ? "Give one of them another name, with AS in the projection, or with \"deleted_column\" and \"deleted_at_column\"."
+					   : "Give the column another name with AS in the projection, or leave it out.");
 	}
 	memset(column, 0, sizeof(TransformColumn));
 	column->name = name;
-	column->expr = (Node *) value;
-	column->typid = value->consttype;
+	column->expr = expr;
+	column->typid = typid;
 	column->typmod = -1;
 	return transform->ncolumns++;
 }
+
+static void
+add_metadata(TransformTable *table, TransformMeta meta)
+{
+	Transform  *transform = table->transform;
+	AttrNumber	attnum = transform_meta_attnum(transform, meta);
+	Form_pg_attribute att = TupleDescAttr(transform->desc, attnum - 1);
+	Var		   *var = makeVar(1, attnum, att->atttypid, att->atttypmod, att->attcollation, 0);
+	int			column = add_column(table, pstrdup(transform_meta_name(meta)), (Node *) var, att->atttypid);
+
+	transform->columns[column].collation = att->attcollation;
+	transform->columns[column].from = attnum;
+	transform->columns[column].uses = bms_make_singleton(attnum);
+}
+
+static void
+add_soft_delete(TransformTable *table)
+{
+	const TransformRule *rule = table->transform->rule;
+
+	if (table->nkey == 0)
+		throw_kind(table, pstrdup("The source's table has no key, so nothing says which row is the one that was deleted."),
+				   "Give the source's table a primary key, or leave it out of the member.");
+	table->deleted = add_column(table, rule->deleted_column, makeBoolConst(false, false), BOOLOID);
+	table->deleted_at = add_column(table, rule->deleted_at_column, (Node *) makeNullConst(TIMESTAMPTZOID, -1, InvalidOid),
+								   TIMESTAMPTZOID);
+}
+
+static void
+add_append(TransformTable *table)
+{
+	/* it was copied as a mirror: only a copy anew reads it as one without a key */
+	if (table->def->nkey > 0)
+		throw_kind(table, pstrdup("The table was copied for a target of another kind."),
+				   "Empty the target with TRUNCATE, or drop it, then use cdc_resync_table().");
+	add_metadata(table, TRANSFORM_OPERATION);
+	add_metadata(table, TRANSFORM_COMMIT_TIME);
+	add_metadata(table, TRANSFORM_POSITION);
+	table->sequence = add_column(table, pstrdup("cdc_sequence"), (Node *) makeNullConst(INT8OID, -1, InvalidOid), INT8OID);
+}
+
+/* Columns that a kind adds, at most. */
+#define COLUMNS_MAX 4
 
 void
 transform_kind_add(TransformTable *table)
 {
 	Transform  *transform = table->transform;
-	const TransformRule *rule = transform->rule;
 
-	table->deleted = table->deleted_at = -1;
-	if (rule->kind != TRANSFORM_SOFT_DELETE)
+	table->deleted = table->deleted_at = table->sequence = -1;
+	table->nprojected = transform->ncolumns;
+	if (transform->rule->kind == TRANSFORM_MIRROR)
 		return;
-	if (table->nkey == 0)
-		throw_kind(table, pstrdup("The source's table has no key, so nothing says which row is the one that was deleted."),
-				   "Give the source's table a primary key, or leave it out of the member.");
-	transform->columns = repalloc(transform->columns, sizeof(TransformColumn) * (transform->ncolumns + 2));
-	table->deleted = add_constant(table, rule->deleted_column, (Const *) makeBoolConst(false, false));
-	table->deleted_at = add_constant(table, rule->deleted_at_column, makeNullConst(TIMESTAMPTZOID, -1, InvalidOid));
+	transform->columns = repalloc(transform->columns, sizeof(TransformColumn) * (transform->ncolumns + COLUMNS_MAX));
+	if (transform->rule->kind == TRANSFORM_SOFT_DELETE)
+		add_soft_delete(table);
+	else
+		add_append(table);
+}
+
+void
+transform_kind_use_key(CdcTableDef *def, const SchemaTypeOptions *options)
+{
+	if (transform_table_kind(def, options) == TRANSFORM_APPEND)
+		def->nkey = 0;
+}
+
+uint32
+transform_kind_source_nkey(const CdcTableDef *def)
+{
+	uint32		nkey = 0;
+
+	for (uint32 i = 0; i < def->ncolumns; i++)
+		nkey = Max(nkey, def->columns[i].key_part);
+	return nkey;
 }

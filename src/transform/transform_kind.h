@@ -20,6 +20,12 @@
  */
 extern void transform_kind_add(TransformTable *table);
 
+/* A definition that the source gave: a target that has a row for each change has no use for the key. Column.key_part stays. */
+extern void transform_kind_use_key(CdcTableDef *def, const SchemaTypeOptions *options);
+
+/* The number of its key columns at the source, which that took away. */
+extern uint32 transform_kind_source_nkey(const CdcTableDef *def);
+
 /* "soft_delete", ... */
 extern const char *transform_kind_name(TransformKind kind);
 

@@ -127,10 +127,15 @@ read_kind(TransformRule *rule, const JsonbValue *object)
 	rule->deleted_at_column = text_member(rule->number, object, "deleted_at_column");
 	if (strcmp(name, "soft_delete") == 0)
 		rule->kind = TRANSFORM_SOFT_DELETE;
+	else if (strcmp(name, "append") == 0)
+		rule->kind = TRANSFORM_APPEND;
 	else if (strcmp(name, "mirror") != 0)
-		throw_bad(rule->number, "Its \"target\" is no kind of target.", "Valid values are: mirror, soft_delete.");
+		throw_bad(rule->number, "Its \"target\" is no kind of target.", "Valid values are: mirror, soft_delete, append.");
 	if (rule->kind != TRANSFORM_SOFT_DELETE && (rule->deleted_column != NULL || rule->deleted_at_column != NULL))
 		throw_bad(rule->number, "It names a column for deleted rows, and deletes rows.", "Add \"target\": \"soft_delete\", or leave the name out.");
+	if (rule->kind == TRANSFORM_APPEND && rule->key != NIL)
+		throw_bad(rule->number, "It has a \"key\", and its target has a row for each change: no key tells one from another.",
+				  "Leave out \"key\".");
 	if (rule->kind != TRANSFORM_SOFT_DELETE)
 		return;
 	if (rule->deleted_column == NULL)

@@ -20,7 +20,8 @@
 typedef enum TransformKind
 {
 	TRANSFORM_MIRROR,			/* has the rows that the source has */
-	TRANSFORM_SOFT_DELETE		/* keeps those that the source deletes, with a mark */
+	TRANSFORM_SOFT_DELETE,		/* keeps those that the source deletes, with a mark */
+	TRANSFORM_APPEND			/* has a row for each change */
 } TransformKind;
 
 /* What the columns are called that tell a deleted row, incoming and outgoing, unless the rule says otherwise. */

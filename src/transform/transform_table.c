@@ -213,7 +213,7 @@ check_same_for_row(const TransformTable *table)
 	if (transform_tells_change(transform, -1))
 		throw_refused(table, "Its filter looks at cdc_operation, cdc_commit_time or cdc_position, which say something of a change and not of the row.",
 					  "Filter by columns of the row.");
-	if (table->def->nkey > 0)
+	if (table->def->nkey > 0 || transform->rule->kind == TRANSFORM_APPEND)
 		return;
 	if (transform->filter_is_mutable)
 		throw_refused(table, "The source's table has no key, and the filter may say something else of the same row later.",
@@ -313,9 +313,11 @@ bind_column(TransformTable *table, int column, TupleDesc desc, StringInfo reason
 		if (!is_source || !table->def->columns[attnum - 1].is_generated)
 			appendStringInfo(next_reason(reasons), "Column \"%s\" is generated in the target.", from->name);
 	}
-	else if (!transform_coerce(table->transform, column, att->atttypid, att->atttypmod))
-		appendStringInfo(next_reason(reasons), "Column \"%s\" is of type %s in the target, and the projection gives %s.",
-						 from->name, format_type_with_typemod(att->atttypid, att->atttypmod), type);
+	else if ((column >= table->nprojected && att->atttypid != from->typid) ||
+			 !transform_coerce(table->transform, column, att->atttypid, att->atttypmod))
+		appendStringInfo(next_reason(reasons), "Column \"%s\" is of type %s in the target, and %s gives %s.",
+						 from->name, format_type_with_typemod(att->atttypid, att->atttypmod),
+						 column >= table->nprojected ? "its kind" : "the projection", type);
 	else
 	{
 		table->attnums[column] = att->attnum;
@@ -377,7 +379,7 @@ make_output(const TransformTable *table, int i, const SchemaTypeOptions *options
 	output->not_null = output->from != NULL && schema_column_is_not_null(output->from, options);
 	for (int j = 0; j < table->nkey; j++)
 		output->not_null |= table->key[j] == i;
-	output->not_null |= i == table->deleted;
+	output->not_null |= i == table->deleted || (i == table->nprojected && table->transform->rule->kind == TRANSFORM_APPEND);
 	return output;
 }
 
@@ -417,6 +419,9 @@ passed_through(const TransformTable *table, int column)
 bool
 transform_keeps_column(const TransformTable *table, int column)
 {
+	/* what a row was before is in no row that could be told from others */
+	if (table->transform->rule->kind == TRANSFORM_APPEND)
+		return !table->used[column];
 	return !table->used[column] || (table->transform->filter == NULL && passed_through(table, column) >= 0);
 }
 

@@ -24,6 +24,8 @@ typedef struct TransformTable
 	int		   *key;			/* columns of the projection that make the target's key, in its order */
 	bool	   *used;			/* per column of the source: something is made of it */
 	AttrNumber *attnums;		/* per column of the projection: attribute of the target that takes it; 0: none */
+	int			nprojected;		/* columns of the projection; those behind them are of the rule's kind */
+	int			sequence;		/* column that numbers the changes of a transaction; -1: none */
 	int			deleted;		/* columns that mark a deleted row, behind those of the projection; -1: none */
 	int			deleted_at;
 	AttrNumber *held;			/* per column of the source: attribute of the target that has it as it is; 0: none */

@@ -153,6 +153,11 @@ verify_target_open_relation(Verify *verify)
 		rel->rd_rel->relkind != RELKIND_FOREIGN_TABLE && rel->rd_rel->relkind != RELKIND_VIEW)
 		refuse_kind(rel);
 	check_rights(rel);
+	if (transform_table_kind(verify->work->def, &verify->types) == TRANSFORM_APPEND)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("table \"%s\" cannot be compared", RelationGetRelationName(rel)),
+				 errdetail("Option \"transforms\" makes it have a row for each change, and the source has only what they came to.")));
 	return rel;
 }
 
