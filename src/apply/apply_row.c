@@ -148,6 +148,15 @@ apply_note_key(Apply *apply, ApplyTable *table, bytea *key, bool exists, Catalog
 		catalog_reread_remove(apply->pipeline_id, table->table_id, key, false);
 }
 
+/* A change is older than the row under search's key, which stays. */
+static void
+pass_over(Apply *apply, ApplyTable *table)
+{
+	table->delta.conflicts++;
+	if (apply_table_is_copying(table) && table->any_deleted)
+		apply_note_key(apply, table, chunk_key_bytes(table->row->target, table->row->target->search), true, NULL);
+}
+
 /* Make the row of slot be there. expect_row: it should be there already. */
 static void
 put_row(Apply *apply, ApplyTable *table, bool expect_row)
@@ -159,6 +168,15 @@ put_row(Apply *apply, ApplyTable *table, bool expect_row)
 	heap_row_search_new(table->row);
 	is_marked = apply_soft_is_marked(table);
 	found = heap_target_find(target);
+	if (found && heap_row_wants_version(table->row))
+	{
+		if (heap_row_is_outrun(table->row, target->slot))
+		{
+			pass_over(apply, table);
+			return;
+		}
+		found = heap_target_find(target);	/* looking has let go of it */
+	}
 	if (found)
 		heap_target_update(target);
 	else
@@ -182,6 +200,15 @@ remove_row(Apply *apply, ApplyTable *table, CatalogReread *entry)
 	else
 	{
 		found = heap_target_find(target);
+		if (found && entry == NULL && heap_row_wants_version(table->row))
+		{
+			if (heap_row_is_outrun(table->row, target->search))
+			{
+				pass_over(apply, table);
+				return;
+			}
+			found = heap_target_find(target);
+		}
 		if (found)
 			heap_target_delete(target);
 	}
@@ -322,7 +349,9 @@ apply_row(Apply *apply, ApplyTable *table, const CdcChange *change)
 		apply_row_set_origin(apply, table, names[change->op]);
 	if (change->op != CDC_DELETE)
 		told = fill_new(apply, table, change);
-	if (change->op != CDC_INSERT && row->target->nkey == 0)
+	if (change->op != CDC_INSERT && heap_row_wants_version(row))
+		(void) fill_old_row(apply, table, change);
+	else if (change->op != CDC_INSERT && row->target->nkey == 0)
 		was_in = fill_old_row(apply, table, change);
 	else if (change->op != CDC_INSERT)
 		fill_old_key(apply, table, change);

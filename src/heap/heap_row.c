@@ -14,13 +14,17 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "replication/origin.h"
+#include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
+#include "utils/typcache.h"
 
 #include "heap/heap_row.h"
+#include "transform/transform_kind.h"
 #include "util/util_error.h"
+#include "util/util_role.h"
 
 /* The target has no index to tell its key. */
 static void
@@ -78,6 +82,12 @@ open_transformed(HeapRow *row, const CdcTableDef *def, const TransformRule *rule
 	MemoryContext old;
 
 	row->transform = run;
+	if (rule->kind == TRANSFORM_LAST_WRITER && target->tier == HEAP_TIER_SQL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("target \"%s\" cannot be of kind \"%s\"", RelationGetRelationName(target->rel), transform_kind_name(rule->kind)),
+				 errdetail("It is written by SQL, which does not keep others from writing between the look at a version and the write."),
+				 errhint("Use a table as the target.")));
 	row->table = run->source;
 	row->has_filter = table->transform->filter != NULL;
 	row->needs_snapshot = true;
@@ -210,6 +220,44 @@ AttrNumber
 heap_row_held(const HeapRow *row, int column)
 {
 	return row->transform == NULL ? row->table->columns[column].attnum : row->transform->table->held[column];
+}
+
+bool
+heap_row_wants_version(const HeapRow *row)
+{
+	return row->transform != NULL && row->transform->table->version >= 0;
+}
+
+bool
+heap_row_is_outrun(HeapRow *row, const TupleTableSlot *than)
+{
+	HeapTarget *target = row->target;
+	UtilRoleSwitch sw;
+	TypeCacheEntry *type;
+	Form_pg_attribute attr;
+	int			att;
+	int			order;
+
+	if (!heap_row_wants_version(row) || !heap_target_read(target))
+		return false;
+	att = row->transform->table->attnums[row->transform->table->version] - 1;
+	if (target->stored->tts_isnull[att])
+		return false;
+	if (than->tts_isnull[att])
+		return true;
+	attr = TupleDescAttr(RelationGetDescr(target->rel), att);
+	type = lookup_type_cache(attr->atttypid, TYPECACHE_CMP_PROC_FINFO);
+	if (!OidIsValid(type->cmp_proc))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_FUNCTION),
+				 errmsg("column \"%s\" cannot be a version", NameStr(attr->attname)),
+				 errdetail("Type %s has no order.", format_type_be(attr->atttypid))));
+	/* a type's order may be somebody's code */
+	util_role_switch_begin(target->write_as, &sw);
+	order = DatumGetInt32(FunctionCall2Coll(&type->cmp_proc_finfo, attr->attcollation, target->stored->tts_values[att],
+											than->tts_values[att]));
+	util_role_switch_end(&sw);
+	return order > 0;
 }
 
 bool

@@ -79,6 +79,13 @@ heap_row_needs_snapshot(const HeapRow *row)
 	return row->needs_snapshot;
 }
 
+/*
+ * Where the higher version stays (option transforms, "last_writer"), target->search has the whole row that was, and not its
+ * key alone. Is the row that is there under search's key newer than the one in that slot?
+ */
+extern bool heap_row_wants_version(const HeapRow *row);
+extern bool heap_row_is_outrun(HeapRow *row, const TupleTableSlot *than);
+
 /* May changes be collapsed to the last one of each row? Not where a target keeps something of each. */
 extern bool heap_row_may_collapse(const HeapRow *row);
 

@@ -236,8 +236,12 @@ rows_end(HeapTarget *target, const CopyNotes *notes)
 }
 
 static void
-overwrite_row(HeapTarget *target)
+overwrite_row(HeapRow *row)
 {
+	HeapTarget *target = row->target;
+
+	if (heap_row_is_outrun(row, target->slot))
+		return;					/* what is there is newer */
 	if (target->tier == HEAP_TIER_SQL)
 		heap_sql_put(target);
 	else if (heap_target_find(target))
@@ -260,7 +264,7 @@ merge_row(SnapshotCopy *copy, HeapRow *row, const CopyNotes *notes)
 							   chunk_key_bytes(row->target, row->target->search)))
 		return false;
 	if (notes->overwrite)
-		overwrite_row(row->target);
+		overwrite_row(row);
 	else
 		heap_bulk_insert(row->target);
 	return true;

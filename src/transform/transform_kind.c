@@ -23,6 +23,8 @@
 
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
+#include "utils/builtins.h"
+#include "utils/typcache.h"
 
 #include "transform/transform_kind.h"
 #include "util/util_name.h"
@@ -38,6 +40,8 @@ transform_kind_name(TransformKind kind)
 			return "soft_delete";
 		case TRANSFORM_APPEND:
 			return "append";
+		case TRANSFORM_LAST_WRITER:
+			return "last_writer";
 	}
 	return "?";
 }
@@ -119,6 +123,30 @@ add_append(TransformTable *table)
 	table->sequence = add_column(table, pstrdup("cdc_sequence"), (Node *) makeNullConst(INT8OID, -1, InvalidOid), INT8OID);
 }
 
+/* It adds no column, but needs one that says what comes before what. */
+static void
+find_version(TransformTable *table)
+{
+	Transform  *transform = table->transform;
+	const char *name = transform->rule->version_column;
+
+	if (table->nkey == 0)
+		throw_kind(table, pstrdup("The source's table has no key, so nothing says which two rows are versions of one."),
+				   "Give the source's table a primary key, or leave it out of the member.");
+	for (int i = 0; i < transform->ncolumns; i++)
+	{
+		if (strcmp(transform->columns[i].name, name) == 0)
+			table->version = i;
+	}
+	if (table->version < 0)
+		throw_kind(table, psprintf("Its \"version_column\" is \"%s\", and the projection has no column of that name.", name),
+				   "Name a column that the projection makes.");
+	if (!OidIsValid(lookup_type_cache(transform->columns[table->version].typid, TYPECACHE_CMP_PROC)->cmp_proc))
+		throw_kind(table, psprintf("Its \"version_column\" is \"%s\", of type %s, which has no order.", name,
+								   format_type_be(transform->columns[table->version].typid)),
+				   "Name a column with a time or a number.");
+}
+
 /* Columns that a kind adds, at most. */
 #define COLUMNS_MAX 4
 
@@ -127,15 +155,17 @@ transform_kind_add(TransformTable *table)
 {
 	Transform  *transform = table->transform;
 
-	table->deleted = table->deleted_at = table->sequence = -1;
+	table->deleted = table->deleted_at = table->sequence = table->version = -1;
 	table->nprojected = transform->ncolumns;
 	if (transform->rule->kind == TRANSFORM_MIRROR)
 		return;
 	transform->columns = repalloc(transform->columns, sizeof(TransformColumn) * (transform->ncolumns + COLUMNS_MAX));
 	if (transform->rule->kind == TRANSFORM_SOFT_DELETE)
 		add_soft_delete(table);
-	else
+	else if (transform->rule->kind == TRANSFORM_APPEND)
 		add_append(table);
+	else
+		find_version(table);
 }
 
 void

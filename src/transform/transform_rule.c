@@ -44,7 +44,7 @@ text_member(int number, const JsonbValue *object, const char *name)
 	if (value->type != jbvString || value->val.string.len == 0)
 		throw_bad(number, psprintf("Its \"%s\" is not a text.", name),
 				  strcmp(name, "filter") == 0 ? "For example: \"filter\": \"status <> 'new'\"."
-				  : strstr(name, "deleted") != NULL ? "Give the name of a column."
+				  : strstr(name, "_column") != NULL ? "Give the name of a column."
 				  : "For example: \"projection\": \"*, price * quantity AS total\".");
 	return pnstrdup(value->val.string.val, value->val.string.len);
 }
@@ -94,7 +94,7 @@ static void
 check_names(int number, const JsonbValue *object)
 {
 	static const char *const names[] = {"tables", "projection", "filter", "key", "partition_key", "target", "deleted_column",
-	"deleted_at_column", "soft_delete", "description"};
+	"deleted_at_column", "version_column", "soft_delete", "description"};
 	JsonbIterator *it = JsonbIteratorInit(object->val.binary.data);
 	JsonbIteratorToken token;
 	JsonbValue	key;
@@ -111,7 +111,7 @@ check_names(int number, const JsonbValue *object)
 			known |= strcmp(names[i], name) == 0;
 		if (!known)
 			throw_bad(number, psprintf("It has a member \"%s\", which means nothing.", name),
-					  "Members are: tables, projection, filter, key, partition_key, target, deleted_column, deleted_at_column, soft_delete, description.");
+					  "Members are: tables, projection, filter, key, partition_key, target, deleted_column, deleted_at_column, version_column, soft_delete, description.");
 	}
 }
 
@@ -125,14 +125,21 @@ read_kind(TransformRule *rule, const JsonbValue *object)
 
 	rule->deleted_column = text_member(rule->number, object, "deleted_column");
 	rule->deleted_at_column = text_member(rule->number, object, "deleted_at_column");
+	rule->version_column = text_member(rule->number, object, "version_column");
 	if (strcmp(name, "soft_delete") == 0)
 		rule->kind = TRANSFORM_SOFT_DELETE;
 	else if (strcmp(name, "append") == 0)
 		rule->kind = TRANSFORM_APPEND;
+	else if (strcmp(name, "last_writer") == 0)
+		rule->kind = TRANSFORM_LAST_WRITER;
 	else if (strcmp(name, "mirror") != 0)
-		throw_bad(rule->number, "Its \"target\" is no kind of target.", "Valid values are: mirror, soft_delete, append.");
+		throw_bad(rule->number, "Its \"target\" is no kind of target.", "Valid values are: mirror, soft_delete, append, last_writer.");
 	if (rule->kind != TRANSFORM_SOFT_DELETE && (rule->deleted_column != NULL || rule->deleted_at_column != NULL))
 		throw_bad(rule->number, "It names a column for deleted rows, and deletes rows.", "Add \"target\": \"soft_delete\", or leave the name out.");
+	if ((rule->kind == TRANSFORM_LAST_WRITER) != (rule->version_column != NULL))
+		throw_bad(rule->number, rule->version_column != NULL ? "It names a \"version_column\", and looks at no version."
+				  : "It does not say which column has the version that the last writer is known by.",
+				  "\"target\": \"last_writer\" and \"version_column\" go together.");
 	if (rule->kind == TRANSFORM_APPEND && rule->key != NIL)
 		throw_bad(rule->number, "It has a \"key\", and its target has a row for each change: no key tells one from another.",
 				  "Leave out \"key\".");

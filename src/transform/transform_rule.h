@@ -21,7 +21,8 @@ typedef enum TransformKind
 {
 	TRANSFORM_MIRROR,			/* has the rows that the source has */
 	TRANSFORM_SOFT_DELETE,		/* keeps those that the source deletes, with a mark */
-	TRANSFORM_APPEND			/* has a row for each change */
+	TRANSFORM_APPEND,			/* has a row for each change */
+	TRANSFORM_LAST_WRITER		/* has the row of the higher version, the source's or another one */
 } TransformKind;
 
 /* What the columns are called that tell a deleted row, incoming and outgoing, unless the rule says otherwise. */
@@ -40,6 +41,7 @@ typedef struct TransformRule
 	TransformKind kind;			/* incoming */
 	char	   *deleted_column; /* of a soft delete */
 	char	   *deleted_at_column;
+	char	   *version_column; /* of the last writer */
 	bool		soft_delete;	/* outgoing: a deleted row is shipped as one that has a mark */
 } TransformRule;
 

@@ -419,8 +419,8 @@ passed_through(const TransformTable *table, int column)
 bool
 transform_keeps_column(const TransformTable *table, int column)
 {
-	/* what a row was before is in no row that could be told from others */
-	if (table->transform->rule->kind == TRANSFORM_APPEND)
+	/* what a row was before is needed, and in no row that could be told from others, or that others leave alone */
+	if (table->transform->rule->kind == TRANSFORM_APPEND || table->transform->rule->kind == TRANSFORM_LAST_WRITER)
 		return !table->used[column];
 	return !table->used[column] || (table->transform->filter == NULL && passed_through(table, column) >= 0);
 }

@@ -58,7 +58,9 @@ SELECT pg_temp.try('[{"tables": "shop.a", "deleted_column": "gone"}]');
 SELECT pg_temp.try('[{"tables": "shop.a", "target": "soft_delete", "deleted_column": "cdc_deleted_at"}]');
 SELECT pg_temp.try('[{"tables": "shop.a", "target": "soft_delete", "deleted_column": 5}]');
 SELECT pg_temp.try('[{"tables": "shop.a", "target": "append", "key": ["id"]}]');
-SELECT pg_temp.try('[{"tables": "shop.c", "target": "append"}, {"tables": "shop.a", "target": "mirror"}, {"tables": "shop.b", "target": "soft_delete", "deleted_column": "gone"}]');
+SELECT pg_temp.try('[{"tables": "shop.a", "target": "last_writer"}]');
+SELECT pg_temp.try('[{"tables": "shop.a", "version_column": "v"}]');
+SELECT pg_temp.try('[{"tables": "shop.d", "target": "last_writer", "version_column": "v"}, {"tables": "shop.c", "target": "append"}, {"tables": "shop.a", "target": "mirror"}, {"tables": "shop.b", "target": "soft_delete", "deleted_column": "gone"}]');
 
 -- what is taken: names are looked up when there is a table
 SELECT pg_temp.try('[]');
