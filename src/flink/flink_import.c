@@ -509,7 +509,7 @@ import_rest(Import *import, const char *kind, const char *prefix, const FlinkNod
 		add_item(import, kind, psprintf("%s.%s", prefix, (char *) lfirst(lc)), FLINK_NONE,
 				 strcmp(lfirst(lc), "partition-keys") == 0 ? "Make the target as a partitioned table before, and keep it with on_existing." :
 				 strcmp(lfirst(lc), "table-options") == 0 ? "Make the target with its storage parameters before, and keep it with on_existing." :
-				 strcmp(lfirst(lc), "converter-after-transform") == 0 ? "Deleted rows are deleted." : "It is not known.");
+				 "It is not known.");
 	}
 }
 
@@ -562,10 +562,29 @@ list_text(List *list)
 	return text.data;
 }
 
+/* What becomes of a rule's rows after all: that deleted ones are kept is a kind of target. */
+static void
+import_converter(Import *import, StringInfo json, const FlinkNode *rule, const char *prefix)
+{
+	const char *converter = rule_text(rule, "converter-after-transform");
+	char	   *path = psprintf("%s.converter-after-transform", prefix);
+
+	if (converter == NULL)
+		return;
+	if (pg_strcasecmp(converter, "SOFT_DELETE") != 0)
+	{
+		add_item(import, "transform", path, FLINK_NONE, "It is not known.");
+		return;
+	}
+	append_member(json, "target", "soft_delete");
+	add_item(import, "transform", path, FLINK_DIFFERS, "Deleted rows stay, with a mark in columns cdc_deleted and cdc_deleted_at.");
+}
+
 static void
 import_transform(Import *import, StringInfo json, const FlinkNode *rule, int number)
 {
-	static const char *const taken[] = {"source-table", "projection", "filter", "primary-keys", "description"};
+	static const char *const taken[] = {"source-table", "projection", "filter", "primary-keys", "description",
+	"converter-after-transform"};
 	const char *projection = rule_text(rule, "projection");
 	const char *filter = rule_text(rule, "filter");
 	char	   *prefix = psprintf("transform %d", number);
@@ -594,6 +613,7 @@ import_transform(Import *import, StringInfo json, const FlinkNode *rule, int num
 		appendStringInfo(json, ", \"key\": %s", names_json(rule_text(rule, "primary-keys")));
 	if (rule_text(rule, "description") != NULL)
 		append_member(json, "description", rule_text(rule, "description"));
+	import_converter(import, json, rule, prefix);
 	appendStringInfoChar(json, '}');
 
 	if (!is_exact)

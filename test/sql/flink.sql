@@ -51,7 +51,7 @@ $$, name => 'it''s', target_schema => 'T "1"') WHERE sql IS NOT NULL;
 -- what it makes is one document of options, whatever stands in it
 SELECT (regexp_match(sql, 'options => E?''(.*)''\)'))[1] AS options FROM cdc_import_flink_pipeline($$
 source: {type: mysql, tables: 'x.y'}
-transform: [{source-table: x.y, projection: "a, '\"' || b AS c", description: "line\nbreak \\ and \" quote"}]
+transform: [{source-table: x.y, projection: "a, '\"' || b AS c", description: "line\nbreak \\ and \" quote", converter-after-transform: soft_delete}]
 $$) WHERE item = 'pipeline' AND kind = 'script';
 
 -- not a pipeline
