@@ -26,6 +26,11 @@ sub rows
 $source->sql('create database shop', 'create table shop.item (id int primary key, name varchar(20) not null, code int, unique key code (code))', q{insert into shop.item values (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)},
 	'create table shop.part (id int, sub int, v varchar(10), status varchar(10) not null, primary key (id, sub))', q{insert into shop.part values (1, 1, 'x', 'open'), (1, 2, 'y', 'draft'), (2, 1, 'z', 'open')},
 	'create table shop.other (id int primary key, v int)', 'insert into shop.other values (1, 1), (2, 2)', 'create table shop.made (id int primary key, v int)', 'insert into shop.made values (1, 1), (2, 2)');
+# a target that is there: partitioned, and one partition has its columns in another order
+$source->sql('create table shop.cut (id int primary key, v varchar(20), n int)', q{insert into shop.cut values (1, 'a', 1), (11, 'b', 2), (12, 'c', 3)});
+$postgres->psql(q{create schema shop; create table shop.cut (id int primary key, v varchar(20), n int, cdc_deleted boolean not null, cdc_deleted_at timestamptz, own int default 7) partition by range (id);
+	create table shop.cut_low partition of shop.cut for values from (0) to (10); create table shop.cut_high (own int default 8, cdc_deleted_at timestamptz, n int, id int not null, cdc_deleted boolean not null, v varchar(20));
+	alter table shop.cut attach partition shop.cut_high for values from (10) to (100)});
 $pipeline->{options} = q({"transforms": [{"tables": "shop.part", "projection": "*, upper(v) AS v", "filter": "status <> 'draft'", "target": "soft_delete"},
 	{"tables": "shop.other", "target": "soft_delete", "deleted_column": "Gone", "deleted_at_column": "gone_at"}, {"tables": "shop.*", "target": "soft_delete"}]});
 $pipeline->setup->start->wait_for_state('streaming')->wait_for_tables;
@@ -62,6 +67,11 @@ $source->sql('delete from shop.other where id = 2');
 $pipeline->wait_for_catchup;
 is($pipeline->table_status('other', 'conflicts'), '1', 'a deleted row that was not there is a conflict');
 
+# ---- images in part, and the partitioned target
+$source->sql('set session binlog_row_image = minimal', q{update shop.cut set v = 'B' where id = 11}, 'delete from shop.cut where id = 1', 'update shop.cut set id = 13 where id = 12', 'delete from shop.cut where id = 11', q{insert into shop.cut values (11, 'again', 5)}, 'update shop.cut set n = 6 where id = 11');
+is(rows('cut', 'id, v, n, own'), '-1|a|1|7 +11|again|6|8 -12|c|3|8 +13|c|3|8', 'a partitioned target, and images that have only the key');
+is($pipeline->table_status('cut', 'conflicts'), '0', 'without a conflict');
+
 # ---- cdc_verify(): a marked row counts as none
 $pipeline->is_verified('marked rows are none');
 is($pipeline->verify_mode('count', 'item'), '', 'nor are they counted');
@@ -97,12 +107,17 @@ $source->sql('create database bad', 'create table bad.keyless (v int)', 'create 
 sub refused
 {
 	my ($table, $rule, $routes) = @_;
-	$postgres->psql('select cdc_create_pipeline(' . join(', ', map { CdcBridge::Pipeline::quote($_) } 'bad') . ", source => 'shop', tables => '{bad.$table}', target_schema => 'bad', options => " . CdcBridge::Pipeline::quote(qq({"transforms": [$rule]$routes})) . ')');
+	$postgres->psql("select cdc_create_pipeline('bad', source => 'shop', tables => '{bad.$table}', target_schema => 'bad', options => " . CdcBridge::Pipeline::quote(qq({"transforms": [$rule]$routes})) . ')');
 	my $found = $postgres->psql(q{select string_agg(concat_ws(' ', detail, hint), e'\n') from cdc_check_pipeline('bad') where status = 'error'});
 	$postgres->psql(q{select cdc_drop_pipeline('bad')});
 	return $found;
 }
 like(refused('keyless', '{"tables": "bad.*", "target": "soft_delete"}', ''), qr/has no key, so nothing says which row/, 'a table without a key');
 like(refused('named', '{"tables": "bad.*", "target": "soft_delete"}', ''), qr/Its rows have a column "cdc_deleted".*"deleted_column"/, 'a column that is called so');
+
+$postgres->psql(q{select cdc_create_pipeline('shared', source => 'shop', tables => '{bad.s_1}', options => '{"routes": [{"source": "bad.s_*", "schema": "bad", "table": "s", "merge": true}],
+	"transforms": [{"tables": "bad.*", "projection": "cdc_table AS shard, *", "key": ["shard", "id"], "target": "soft_delete"}]}'); select cdc_start_pipeline('shared')});
+ok($postgres->poll(q{select count(*) > 0 from pg_stat_cdc_pipeline p left join pg_stat_cdc_table t using (pipeline) where pipeline = 'shared' and concat(p.last_error, t.last_error) ~ 'of kind "soft_delete" cannot be shared'}, 't'), 'a target that several tables share')
+  or diag($postgres->psql(q{select p.state, p.last_error, t.state, t.last_error from pg_stat_cdc_pipeline p left join pg_stat_cdc_table t using (pipeline) where pipeline = 'shared'}));
 
 done_testing();
