@@ -745,7 +745,7 @@ on_change(Apply *apply, const CdcChange *change)
 void
 apply_count_anew(Apply *apply)
 {
-	apply->txn_action = apply->txn_appended = 0;
+	apply->txn_action = 0;
 	apply->progress.changes = apply->progress.bytes = 0;
 	apply->told = apply->progress;
 }

@@ -12,9 +12,10 @@
  *	  row out is its "delete", one that brings it in its "insert".
  *
  *	  The target is one of a table without a key (transform_kind_use_key) to which
- *	  rows are only added. cdc_position and cdc_sequence tell the order of rows;
- *	  a source transaction is read again from its beginning or not at all, so its
- *	  rows have the same numbers whenever they come.
+ *	  rows are only added. cdc_position and cdc_sequence tell the order of rows:
+ *	  the number of the change in its transaction, as a dead letter keeps it too.
+ *	  The two rows of a key that changes have one number, and "delete" sorts before
+ *	  "insert".
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -91,7 +92,7 @@ add_row(Apply *apply, ApplyTable *table)
 	const TransformTable *transform = table->row->transform->table;
 	int			att = transform->attnums[transform->sequence] - 1;
 
-	target->slot->tts_values[att] = Int64GetDatum(++apply->txn_appended);
+	target->slot->tts_values[att] = Int64GetDatum(apply->txn_action);
 	target->slot->tts_isnull[att] = false;
 	heap_target_check_not_null(target);
 	apply_batch_add(table, CDC_INSERT);

@@ -167,7 +167,6 @@ struct Apply
 	TimestampTz txn_time;		/* when it was committed there; 0: not known */
 	bool		txn_is_xa;		/* it is an XA COMMIT */
 	int64		txn_action;		/* number of its current change */
-	int64		txn_appended;	/* rows that its changes came to in targets that have a row for each */
 	int64		txn_changes;	/* changes of it that were applied */
 	ApplyProgress progress;
 	ApplyProgress told;			/* as it was when it was told last */
