@@ -24,6 +24,7 @@
 #include "heap/heap_row.h"
 #include "transform/transform_kind.h"
 #include "util/util_error.h"
+#include "util/util_name.h"
 #include "util/util_role.h"
 
 /* The target has no index to tell its key. */
@@ -113,13 +114,30 @@ open_transformed(HeapRow *row, const CdcTableDef *def, const TransformRule *rule
 	}
 }
 
+/* A table that was copied for a row of each change is known as one without a key: as a mirror its changes would find no rows. */
+static void
+check_key_is_used(const CdcTableDef *def, const SchemaTypeOptions *options)
+{
+	if (def->nkey > 0 || transform_kind_source_nkey(def) == 0 || transform_table_kind(def, options) == TRANSFORM_APPEND)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("source table \"%s.%s\" was copied for a target of kind \"%s\"", util_name_of_source(def->schema),
+					util_name_of_source(def->name), transform_kind_name(TRANSFORM_APPEND)),
+			 errdetail("Option \"transforms\" asks for another kind now, which the rows that are there do not fit."),
+			 errhint("Drop the target or give it another name, then use cdc_resync_table().")));
+}
+
 HeapRow *
 heap_row_open(Oid relid, const CdcTableDef *def, const SchemaTypeOptions *options)
 {
-	HeapTarget *target = heap_target_open(relid, def->nkey == 0);
-	HeapRow    *row = MemoryContextAllocZero(target->estate->es_query_cxt, sizeof(HeapRow));
+	HeapTarget *target;
+	HeapRow    *row;
 	const TransformRule *rule = transform_table_rule(def, options);
 
+	check_key_is_used(def, options);
+	target = heap_target_open(relid, def->nkey == 0);
+	row = MemoryContextAllocZero(target->estate->es_query_cxt, sizeof(HeapRow));
 	row->target = target;
 	if (rule == NULL)
 		open_plain(row, def, &options->policies);

@@ -106,4 +106,18 @@ $pipeline->{name} = 'own';
 $pipeline->wait_for_tables;
 like($pipeline->table_status('plain', 'last_error_detail'), qr/Column "cdc_sequence" is of type integer in the target, and its kind gives bigint/, 'the columns have to be of their types') or diag($pipeline->describe);
 
+# ---- another kind asks for another copy
+$pipeline->{name} = 'shop_in';
+$pipeline->stop;
+$postgres->psql(q{select cdc_alter_pipeline('shop_in', options => '{"transforms": [{"tables": "shop.plain", "target": "append"}], "on_error": null}')});
+$pipeline->start->wait_for_state('streaming');
+$source->sql(q{delete from shop.item where id = 60}, 'insert into shop.plain values (50, 50)');
+$pipeline->wait_for_catchup;
+like($pipeline->table_status('item', 'last_error'), qr/was copied for a target of kind "append"/, 'a history does not become a mirror by itself') or diag($pipeline->describe);
+like($pipeline->table_status('plain', 'last_error_detail'), qr/was copied for a target of another kind/, 'nor a mirror a history') or diag($pipeline->describe);
+$postgres->psql(q{drop table shop.item, shop.plain; select cdc_resync_table('shop_in', 'shop.item'); select cdc_resync_table('shop_in', 'shop.plain')});
+ok($postgres->poll(q{select count(*) = 2 from pg_stat_cdc_table where pipeline = 'shop_in' and source_table in ('item', 'plain') and state = 'streaming'}, 't'), 'without their targets they are copied as they are to be') or diag($pipeline->describe);
+$pipeline->is_verified('a mirror again', 'item');
+is(rows('plain', 'id, v', 'true'), 'copy 1|1, copy 2|2, copy 50|50', 'and a history');
+
 done_testing();
