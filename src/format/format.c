@@ -11,7 +11,11 @@
 #include <string.h>
 
 static const CdcFormatOps *const formats[] = {
+	&cdc_format_canal_json,
+	&cdc_format_changelog_json,
 	&cdc_format_debezium_json,
+	&cdc_format_debezium_unwrapped_json,
+	&cdc_format_maxwell_json,
 	&cdc_format_plain_json,
 };
 
@@ -39,6 +43,8 @@ cdc_format_init(CdcFormat *format, const CdcFormatOps *ops, const CdcFormatOptio
 {
 	format->ops = ops;
 	format->options = *options;
+	cdc_buf_init(&format->scratch, allocator, 0);
+	cdc_buf_init(&format->head, allocator, 0);
 	for (int i = 0; i < CDC_FORMAT_CACHE_SIZE; i++)
 	{
 		format->cache[i].version = 0;
@@ -50,6 +56,8 @@ cdc_format_init(CdcFormat *format, const CdcFormatOps *ops, const CdcFormatOptio
 void
 cdc_format_free(CdcFormat *format)
 {
+	cdc_buf_free(&format->scratch);
+	cdc_buf_free(&format->head);
 	for (int i = 0; i < CDC_FORMAT_CACHE_SIZE; i++)
 	{
 		format->cache[i].version = 0;
@@ -77,36 +85,6 @@ result(const CdcBuf *out, const CdcRecord *record, CdcError *err)
 	}
 }
 
-CdcStatus
-cdc_format_value(CdcFormat *format, const CdcRecord *record, CdcBuf *out, CdcError *err)
-{
-	format->ops->value(format, record, out);
-	return result(out, record, err);
-}
-
-CdcStatus
-cdc_format_key(CdcFormat *format, const CdcRecord *record, CdcBuf *out, CdcError *err)
-{
-	if (record->kind != CDC_RECORD_CHANGE || format_key_row(record) == NULL)
-		return CDC_END;
-	format->ops->key(format, record, out);
-	return result(out, record, err);
-}
-
-CdcStatus
-cdc_format_partition_key(CdcFormat *format, const CdcRecord *record, CdcBuf *out, CdcError *err)
-{
-	const CdcCell *row;
-
-	if (record->kind != CDC_RECORD_CHANGE || record->table->npartition == 0)
-		return cdc_format_key(format, record, out, err);
-	row = format_key_row(record);
-	if (row == NULL)
-		return CDC_END;
-	format_add_partition_key(format, record->table, row, out);
-	return result(out, record, err);
-}
-
 /* Does the document say something that the options ask for? */
 static bool
 is_wanted(const CdcFormat *format, const CdcRecord *record)
@@ -114,21 +92,56 @@ is_wanted(const CdcFormat *format, const CdcRecord *record)
 	return format->options.transaction || (record->kind != CDC_RECORD_BEGIN && record->kind != CDC_RECORD_COMMIT);
 }
 
+int
+cdc_format_parts(const CdcFormat *format, const CdcRecord *record)
+{
+	if (!is_wanted(format, record))
+		return 0;
+	return format->ops->parts != NULL ? format->ops->parts(format, record) : 1;
+}
+
 CdcStatus
-cdc_format_record(CdcFormat *format, const CdcRecord *record, CdcBuf *out, CdcError *err)
+cdc_format_value(CdcFormat *format, const CdcRecord *record, int part, CdcBuf *out, CdcError *err)
+{
+	format->ops->value(format, record, part, out);
+	return result(out, record, err);
+}
+
+CdcStatus
+cdc_format_key(CdcFormat *format, const CdcRecord *record, int part, CdcBuf *out, CdcError *err)
+{
+	if (!format->ops->key(format, record, part, out))
+		return CDC_END;
+	return result(out, record, err);
+}
+
+CdcStatus
+cdc_format_partition_key(CdcFormat *format, const CdcRecord *record, int part, CdcBuf *out, CdcError *err)
+{
+	const CdcCell *row;
+
+	if (record->kind != CDC_RECORD_CHANGE || record->table->npartition == 0)
+		return cdc_format_key(format, record, part, out, err);
+	row = format->ops->key_row != NULL ? format->ops->key_row(record, part) : format_key_row(record);
+	if (row == NULL)
+		return CDC_END;
+	format_add_partition_key(format, record->table, row, out);
+	return result(out, record, err);
+}
+
+static CdcStatus
+add_part(CdcFormat *format, const CdcRecord *record, int part, CdcBuf *out, CdcError *err)
 {
 	CdcStatus	status;
 
-	if (!is_wanted(format, record))
-		return CDC_END;
 	if (!format->options.key)
-		return cdc_format_value(format, record, out, err);
+		return cdc_format_value(format, record, part, out, err);
 	cdc_buf_add_str(out, "{\"value\":");
-	status = cdc_format_value(format, record, out, err);
+	status = cdc_format_value(format, record, part, out, err);
 	if (status != CDC_OK)
 		return status;
 	cdc_buf_add_str(out, ",\"key\":");
-	status = cdc_format_key(format, record, out, err);
+	status = cdc_format_key(format, record, part, out, err);
 	if (status == CDC_END)
 		cdc_buf_add_str(out, "null");
 	else if (status != CDC_OK)
@@ -136,7 +149,7 @@ cdc_format_record(CdcFormat *format, const CdcRecord *record, CdcBuf *out, CdcEr
 	if (record->kind == CDC_RECORD_CHANGE && record->table->npartition > 0)
 	{
 		cdc_buf_add_str(out, ",\"partition_key\":");
-		status = cdc_format_partition_key(format, record, out, err);
+		status = cdc_format_partition_key(format, record, part, out, err);
 		if (status == CDC_END)
 			cdc_buf_add_str(out, "null");
 		else if (status != CDC_OK)
@@ -144,4 +157,24 @@ cdc_format_record(CdcFormat *format, const CdcRecord *record, CdcBuf *out, CdcEr
 	}
 	cdc_buf_add_char(out, '}');
 	return result(out, record, err);
+}
+
+CdcStatus
+cdc_format_record(CdcFormat *format, const CdcRecord *record, CdcBuf *out, CdcError *err)
+{
+	int			parts = cdc_format_parts(format, record);
+
+	if (parts == 0)
+		return CDC_END;
+	for (int part = 0; part < parts; part++)
+	{
+		CdcStatus	status;
+
+		if (part > 0)
+			cdc_buf_add_char(out, '\n');
+		status = add_part(format, record, part, out, err);
+		if (status != CDC_OK)
+			return status;
+	}
+	return CDC_OK;
 }

@@ -17,6 +17,8 @@
  *	  schema change {"source", "ts_ms", "databaseName", "schemaName", "ddl", "tableChanges", "transaction"}, see format_table.c
  *	  transaction  {"status": "BEGIN" or "END", "id", "ts_ms", "event_count", "data_collections"}
  *
+ *	  Keys: {columns of the key}, {"prefix"} of a message, {"databaseName"} of a schema change, {"id"} of a mark.
+ *
  *	  On top of Debezium: before has the columns that the log has, and no others;
  *	  source.seq is the change's place in its transaction; transactions that are
  *	  prepared or streamed have marks of their own (STREAM_START, ..., which
@@ -30,8 +32,8 @@
 
 #include "format/json_text.h"
 
-static const char *
-op_letter(const CdcRecord *record)
+const char *
+format_op_letter(const CdcRecord *record)
 {
 	if (record->kind == CDC_RECORD_TRUNCATE)
 		return "t";
@@ -53,8 +55,8 @@ op_letter(const CdcRecord *record)
  * Debezium's name of a transaction: its xid and where it ends. Where one is
  * told of before its end is known, its xid alone is its name in all records.
  */
-static void
-add_txn_id(const CdcOutTxn *txn, CdcBuf *out)
+void
+format_add_txn_id(const CdcOutTxn *txn, CdcBuf *out)
 {
 	cdc_buf_add_char(out, '"');
 	json_add_uint(out, txn->xid);
@@ -67,56 +69,20 @@ add_txn_id(const CdcOutTxn *txn, CdcBuf *out)
 }
 
 static void
-add_millis(CdcBuf *out, const char *name, int64_t micros)
+add_now(const CdcRecord *record, CdcBuf *out)
 {
-	json_add_name(out, name);
-	json_add_int(out, micros / 1000);
+	json_add_moment(out, "\"ts_ms\":", ",\"ts_us\":", ",\"ts_ns\":", record->now_us);
 }
 
+/* With schemas a document is the payload of an object that has its schema too. */
 static void
-add_source(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
+begin_payload(const CdcBuf *schema, CdcBuf *out)
 {
-	const CdcFormatOptions *options = &format->options;
-	const CdcOutTxn *txn = record->txn;
-	bool		is_placed = record->table != NULL;
-
-	cdc_buf_add_str(out, "\"source\":{\"version\":");
-	json_add_cstring(out, options->version);
-	cdc_buf_add_str(out, ",\"connector\":\"postgresql\",\"name\":");
-	json_add_cstring(out, options->server_name);
-	cdc_buf_add_char(out, ',');
-	add_millis(out, "ts_ms", txn != NULL && txn->time_us != 0 ? txn->time_us : record->now_us);
-	cdc_buf_add_str(out, record->of_copy ? ",\"snapshot\":\"true\",\"db\":" : ",\"snapshot\":\"false\",\"db\":");
-	json_add_cstring(out, options->database);
-	cdc_buf_add_str(out, ",\"sequence\":\"[\\\"");
-	json_add_uint(out, txn != NULL ? txn->commit_lsn : 0);
-	cdc_buf_add_str(out, "\\\",\\\"");
-	json_add_uint(out, record->lsn);
-	cdc_buf_add_str(out, "\\\"]\",\"schema\":");
-	json_add_cstring(out, is_placed ? record->table->schema : "");
-	cdc_buf_add_str(out, ",\"table\":");
-	json_add_cstring(out, is_placed ? record->table->name : "");
-	cdc_buf_add_str(out, ",\"txId\":");
-	if (txn != NULL)
-		json_add_uint(out, txn->xid);
-	else
-		cdc_buf_add_str(out, "null");
-	cdc_buf_add_str(out, ",\"lsn\":");
-	json_add_uint(out, record->lsn);
-	cdc_buf_add_str(out, ",\"xmin\":null");
-	if (txn != NULL && txn->origin != NULL)
-	{
-		cdc_buf_add_str(out, ",\"origin\":");
-		json_add_cstring(out, txn->origin);
-	}
-	if (txn != NULL && txn->is_streamed)
-	{
-		cdc_buf_add_str(out, ",\"xid\":");
-		json_add_uint(out, record->xid);
-	}
-	cdc_buf_add_str(out, ",\"seq\":");
-	json_add_uint(out, record->order);
-	cdc_buf_add_char(out, '}');
+	cdc_buf_add_str(out, "{\"schema\":");
+	cdc_buf_add(out, schema->data, schema->len);
+	if (schema->status != CDC_OK && out->status == CDC_OK)
+		out->status = schema->status;
+	cdc_buf_add_str(out, ",\"payload\":");
 }
 
 static void
@@ -129,7 +95,7 @@ add_transaction_block(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 		return;
 	}
 	cdc_buf_add_str(out, "{\"id\":");
-	add_txn_id(record->txn, out);
+	format_add_txn_id(record->txn, out);
 	cdc_buf_add_str(out, ",\"total_order\":");
 	json_add_uint(out, record->order);
 	cdc_buf_add_str(out, ",\"data_collection_order\":");
@@ -157,23 +123,15 @@ add_change(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 	bool		is_truncate = record->kind == CDC_RECORD_TRUNCATE;
 
 	if (format->options.schemas)
-	{
-		const CdcBuf *schema = format_value_schema(format, record->table);
-
-		cdc_buf_add_str(out, "{\"schema\":");
-		cdc_buf_add(out, schema->data, schema->len);
-		if (schema->status != CDC_OK && out->status == CDC_OK)
-			out->status = schema->status;
-		cdc_buf_add_str(out, ",\"payload\":");
-	}
+		begin_payload(format_value_schema(format, record->table), out);
 	cdc_buf_add_char(out, '{');
 	add_before_or_after(format, "before", record, is_truncate ? NULL : record->before, out);
 	add_before_or_after(format, "after", record, is_truncate ? NULL : record->after, out);
-	add_source(format, record, out);
+	format_add_source(format, record, out);
 	cdc_buf_add_str(out, ",\"op\":");
-	json_add_cstring(out, op_letter(record));
+	json_add_cstring(out, format_op_letter(record));
 	cdc_buf_add_char(out, ',');
-	add_millis(out, "ts_ms", record->now_us);
+	add_now(record, out);
 	add_transaction_block(format, record, out);
 	if (is_truncate)
 	{
@@ -197,9 +155,9 @@ static void
 add_message(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 {
 	cdc_buf_add_str(out, "{\"op\":\"m\",");
-	add_millis(out, "ts_ms", record->now_us);
+	add_now(record, out);
 	cdc_buf_add_char(out, ',');
-	add_source(format, record, out);
+	format_add_source(format, record, out);
 	add_transaction_block(format, record, out);
 	cdc_buf_add_str(out, ",\"message\":{\"prefix\":");
 	json_add_cstring(out, record->prefix);
@@ -212,9 +170,9 @@ static void
 add_schema_change(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 {
 	cdc_buf_add_char(out, '{');
-	add_source(format, record, out);
-	cdc_buf_add_char(out, ',');
-	add_millis(out, "ts_ms", record->now_us);
+	format_add_source(format, record, out);
+	cdc_buf_add_str(out, ",\"ts_ms\":");
+	json_add_int(out, record->now_us / 1000);
 	cdc_buf_add_char(out, ',');
 	format_add_table_changes(format, record, out);
 	add_transaction_block(format, record, out);
@@ -282,9 +240,9 @@ add_mark(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 	cdc_buf_add_str(out, "{\"status\":");
 	json_add_cstring(out, status_text(record->kind));
 	cdc_buf_add_str(out, ",\"id\":");
-	add_txn_id(txn, out);
-	cdc_buf_add_char(out, ',');
-	add_millis(out, "ts_ms", txn->time_us != 0 ? txn->time_us : record->now_us);
+	format_add_txn_id(txn, out);
+	cdc_buf_add_str(out, ",\"ts_ms\":");
+	json_add_int(out, format_time(record) / 1000);
 	cdc_buf_add_str(out, ",\"event_count\":");
 	if (ends)
 		json_add_uint(out, txn->nchanges);
@@ -308,9 +266,18 @@ add_mark(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 	cdc_buf_add_char(out, '}');
 }
 
-static void
-debezium_value(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
+void
+format_debezium_value(CdcFormat *format, const CdcRecord *record, int part, CdcBuf *out)
 {
+	bool		schema = format->options.schemas && record->kind != CDC_RECORD_CHANGE && record->kind != CDC_RECORD_TRUNCATE;
+
+	(void) part;
+	if (schema)
+	{
+		cdc_buf_add_str(out, "{\"schema\":");
+		format_add_document_schema(record->kind, out);
+		cdc_buf_add_str(out, ",\"payload\":");
+	}
 	switch (record->kind)
 	{
 		case CDC_RECORD_CHANGE:
@@ -327,29 +294,65 @@ debezium_value(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 			add_mark(format, record, out);
 			break;
 	}
+	if (schema)
+		cdc_buf_add_char(out, '}');
 }
 
+/* Of what is no change: the prefix of a message, the database of a schema change, the transaction of a mark. */
 static void
-debezium_key(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
+add_document_key(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 {
 	if (format->options.schemas)
 	{
-		const CdcBuf *schema = format_key_schema(format, record->table);
-
 		cdc_buf_add_str(out, "{\"schema\":");
-		cdc_buf_add(out, schema->data, schema->len);
-		if (schema->status != CDC_OK && out->status == CDC_OK)
-			out->status = schema->status;
+		format_add_document_key_schema(record->kind, out);
 		cdc_buf_add_str(out, ",\"payload\":");
 	}
-	format_add_key(format, record->table, format_key_row(record), out);
+	if (record->kind == CDC_RECORD_MESSAGE)
+	{
+		cdc_buf_add_str(out, "{\"prefix\":");
+		json_add_cstring(out, record->prefix);
+	}
+	else if (record->kind == CDC_RECORD_SCHEMA)
+	{
+		cdc_buf_add_str(out, "{\"databaseName\":");
+		json_add_cstring(out, format->options.database);
+	}
+	else
+	{
+		cdc_buf_add_str(out, "{\"id\":");
+		format_add_txn_id(record->txn, out);
+	}
+	cdc_buf_add_str(out, format->options.schemas ? "}}" : "}");
+}
+
+bool
+format_debezium_key(CdcFormat *format, const CdcRecord *record, int part, CdcBuf *out)
+{
+	const CdcCell *row;
+
+	(void) part;
+	if (record->kind == CDC_RECORD_TRUNCATE)
+		return false;
+	if (record->kind != CDC_RECORD_CHANGE)
+	{
+		add_document_key(format, record, out);
+		return true;
+	}
+	row = format_key_row(record);
+	if (row == NULL)
+		return false;
+	if (format->options.schemas)
+		begin_payload(format_key_schema(format, record->table), out);
+	format_add_key(format, record->table, row, out);
 	if (format->options.schemas)
 		cdc_buf_add_char(out, '}');
+	return true;
 }
 
 const CdcFormatOps cdc_format_debezium_json = {
 	.name = "debezium-json",
 	.description = "Debezium's envelope: before, after, source, op, ts_ms, transaction",
-	.value = debezium_value,
-	.key = debezium_key
+	.value = format_debezium_value,
+	.key = format_debezium_key
 };

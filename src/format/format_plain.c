@@ -20,7 +20,7 @@
  *	    "rewritten", "identity", "key", "columns"}; change is create, alter or drop, see format_table.c
  *	  begin, commit, begin_prepare, prepare, commit_prepared, rollback_prepared,
  *	  stream_start, stream_stop, stream_abort, stream_commit, stream_prepare
- *	    {"op", "lsn", "xid", "time", "changes", "gid"}
+ *	    {"op", "lsn", "xid", "time", "changes", "tables", "gid"}; tables: how many changes of which
  *
  *	  What is shipped of a transaction is told apart, and ordered, by commit_lsn
  *	  and seq. lsn of a mark is where the transaction's commit or prepare record begins.
@@ -240,6 +240,24 @@ add_message(const CdcRecord *record, CdcBuf *out)
 	}
 }
 
+/* How many changes of which table; a streamed transaction does not know. */
+static void
+add_counts(const CdcOutTxn *txn, CdcBuf *out)
+{
+	if (txn->ncounts == 0)
+		return;
+	cdc_buf_add_str(out, ",\"tables\":[");
+	for (uint32_t i = 0; i < txn->ncounts; i++)
+	{
+		cdc_buf_add_str(out, i > 0 ? ",{" : "{");
+		add_table_name(txn->counts[i].schema, txn->counts[i].name, out);
+		cdc_buf_add_str(out, ",\"changes\":");
+		json_add_uint(out, txn->counts[i].count);
+		cdc_buf_add_char(out, '}');
+	}
+	cdc_buf_add_char(out, ']');
+}
+
 static void
 add_mark(const CdcRecord *record, CdcBuf *out)
 {
@@ -247,6 +265,7 @@ add_mark(const CdcRecord *record, CdcBuf *out)
 	{
 		cdc_buf_add_str(out, ",\"changes\":");
 		json_add_uint(out, record->txn->nchanges);
+		add_counts(record->txn, out);
 	}
 	if (record->txn->gid != NULL)
 	{
@@ -255,9 +274,10 @@ add_mark(const CdcRecord *record, CdcBuf *out)
 	}
 }
 
-static void
-plain_value(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
+void
+format_plain_value(CdcFormat *format, const CdcRecord *record, int part, CdcBuf *out)
 {
+	(void) part;
 	add_head(record, out);
 	switch (record->kind)
 	{
@@ -280,15 +300,16 @@ plain_value(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 	cdc_buf_add_char(out, '}');
 }
 
-static void
-plain_key(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
+static bool
+plain_key(CdcFormat *format, const CdcRecord *record, int part, CdcBuf *out)
 {
-	format_add_key(format, record->table, format_key_row(record), out);
+	(void) part;
+	return format_add_change_key(format, record, out);
 }
 
 const CdcFormatOps cdc_format_plain_json = {
 	.name = "json",
 	.description = "plain JSON: op, schema, table, key, row, old",
-	.value = plain_value,
+	.value = format_plain_value,
 	.key = plain_key
 };

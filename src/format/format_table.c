@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * format_table.c
- *	  What a statement did to a table's definition, as both formats write it.
+ *	  What a statement did to a table's definition, as formats write it.
  *
  * NOTES
  *	  Plain JSON has a form of its own. Debezium JSON has the tableChanges of
@@ -18,8 +18,8 @@
 
 #include "format/json_text.h"
 
-static void
-add_names(const CdcOutTable *table, CdcBuf *out)
+void
+format_add_key_names(const CdcOutTable *table, CdcBuf *out)
 {
 	cdc_buf_add_char(out, '[');
 	for (uint32_t i = 0; i < table->nkey; i++)
@@ -147,7 +147,7 @@ format_add_schema_change(CdcFormat *format, const CdcRecord *record, CdcBuf *out
 	cdc_buf_add_str(out, ",\"identity\":");
 	json_add_cstring(out, identity_name(table->identity));
 	cdc_buf_add_str(out, ",\"key\":");
-	add_names(table, out);
+	format_add_key_names(table, out);
 	cdc_buf_add_str(out, ",\"columns\":[");
 	for (uint32_t i = 0; i < table->ncolumns; i++)
 	{
@@ -160,8 +160,8 @@ format_add_schema_change(CdcFormat *format, const CdcRecord *record, CdcBuf *out
 
 /* ---- Debezium JSON ---- */
 
-static int
-jdbc_type(const CdcOutColumn *column)
+int
+format_jdbc_type(const CdcOutColumn *column)
 {
 	if (column->is_list)
 		return 2003;
@@ -252,7 +252,7 @@ add_table_column(CdcFormat *format, const CdcOutColumn *column, const CdcOutColu
 	cdc_buf_add_str(out, "{\"name\":");
 	json_add_cstring(out, column->name);
 	cdc_buf_add_str(out, ",\"jdbcType\":");
-	json_add_int(out, jdbc_type(column));
+	json_add_int(out, format_jdbc_type(column));
 	cdc_buf_add_str(out, ",\"nativeType\":null,\"typeName\":");
 	add_type_name(column->type_text, out);
 	cdc_buf_add_str(out, ",\"typeExpression\":");
@@ -277,7 +277,11 @@ add_table_column(CdcFormat *format, const CdcOutColumn *column, const CdcOutColu
 	if (info->existing.kind != CDC_CELL_ABSENT)
 	{
 		cdc_buf_add_str(out, ",\"existing\":");
-		format_add_cell(format, column, &info->existing, out);
+		/* in a schema a member has one type, whatever the column's is */
+		if (format->options.schemas)
+			format_add_cell_text(format, column, &info->existing, out);
+		else
+			format_add_cell(format, column, &info->existing, out);
 	}
 	cdc_buf_add_char(out, '}');
 }
@@ -314,7 +318,7 @@ add_definition(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 	const CdcOutTable *table = record->table;
 
 	cdc_buf_add_str(out, "{\"defaultCharsetName\":null,\"primaryKeyColumnNames\":");
-	add_names(table, out);
+	format_add_key_names(table, out);
 	cdc_buf_add_str(out, ",\"columns\":[");
 	for (uint32_t i = 0; i < table->ncolumns; i++)
 	{

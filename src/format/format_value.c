@@ -24,6 +24,9 @@
 /* Arrays have at most six dimensions. */
 #define LIST_DEPTH_MAX 8
 
+/* The buffer for texts does not stay larger than this. */
+#define SCRATCH_KEEP (64 * 1024)
+
 static void
 add_double(CdcFormat *format, double value, bool is_float, CdcBuf *out)
 {
@@ -66,6 +69,8 @@ add_bytes(CdcFormat *format, const void *data, size_t len, CdcBuf *out)
 {
 	if (format->options.bytes_as_hex)
 		json_add_hex(out, data, len);
+	else if (format->options.bytes_as_latin1)
+		json_add_latin1(out, data, len);
 	else
 		json_add_base64(out, data, len);
 }
@@ -83,6 +88,16 @@ add_unavailable(CdcFormat *format, const CdcOutColumn *column, CdcBuf *out)
 		json_add_cstring(out, text);
 	if (column->is_list)
 		cdc_buf_add_char(out, ']');
+}
+
+/* SQL has a blank where ISO 8601 has a T. */
+static void
+use_blank(char *text, size_t len)
+{
+	char	   *t = memchr(text, 'T', len);
+
+	if (t != NULL)
+		*t = ' ';
 }
 
 static void
@@ -124,6 +139,8 @@ add_cell(CdcFormat *format, const CdcOutColumn *column, const CdcCell *cell, int
 		case CDC_CELL_MICROS:
 			len = column->type == CDC_OUT_TIME ? iso_time(cell->v.i, text)
 				: iso_timestamp(cell->v.i, column->type == CDC_OUT_TIMESTAMPTZ, text);
+			if (format->ops->sql_times)
+				use_blank(text, len);
 			json_add_string(out, text, len);
 			return;
 		case CDC_CELL_UNCHANGED:
@@ -149,9 +166,97 @@ add_cell(CdcFormat *format, const CdcOutColumn *column, const CdcCell *cell, int
 }
 
 void
+format_add_cell_text(CdcFormat *format, const CdcOutColumn *column, const CdcCell *cell, CdcBuf *out)
+{
+	CdcBuf	   *scratch = &format->scratch;
+
+	cdc_buf_reset(scratch);
+	scratch->limit = out->limit;
+	add_cell(format, column, cell, 0, scratch);
+	if (scratch->status != CDC_OK)
+	{
+		if (out->status == CDC_OK)
+			out->status = scratch->status;
+	}
+	else if (cell->kind == CDC_CELL_NULL || scratch->data[0] == '"')
+		cdc_buf_add(out, scratch->data, scratch->len);
+	else
+		json_add_string(out, scratch->data, scratch->len);
+	if (scratch->cap > SCRATCH_KEEP)
+		cdc_buf_free(scratch);
+}
+
+void
 format_add_cell(CdcFormat *format, const CdcOutColumn *column, const CdcCell *cell, CdcBuf *out)
 {
-	add_cell(format, column, cell, 0, out);
+	if (format->ops->all_text && cell->kind == CDC_CELL_TEXT)
+		json_add_string(out, cell->v.data, cell->len);
+	else if (format->ops->all_text)
+		format_add_cell_text(format, column, cell, out);
+	else
+		add_cell(format, column, cell, 0, out);
+}
+
+static bool
+same_list(const CdcCellList *a, const CdcCellList *b)
+{
+	if (a->count != b->count)
+		return false;
+	for (uint32_t i = 0; i < a->count; i++)
+	{
+		if (!format_same_cell(&a->cells[i], &b->cells[i]))
+			return false;
+	}
+	return true;
+}
+
+bool
+format_same_cell(const CdcCell *a, const CdcCell *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	switch (a->kind)
+	{
+		case CDC_CELL_NULL:
+			return true;
+		case CDC_CELL_INT:
+		case CDC_CELL_UINT:
+		case CDC_CELL_BOOL:
+		case CDC_CELL_DAYS:
+		case CDC_CELL_MICROS:
+			return a->v.i == b->v.i;
+		case CDC_CELL_FLOAT:
+			/* by their bits: NaN is the same as itself, and zero is not minus zero */
+			return memcmp(&a->v.f4, &b->v.f4, sizeof(float)) == 0;
+		case CDC_CELL_DOUBLE:
+			return memcmp(&a->v.f8, &b->v.f8, sizeof(double)) == 0;
+		case CDC_CELL_TEXT:
+		case CDC_CELL_BYTES:
+			return a->len == b->len && memcmp(a->v.data, b->v.data, a->len) == 0;
+		case CDC_CELL_LIST:
+			return same_list(a->v.list, b->v.list);
+		default:
+			return false;
+	}
+}
+
+void
+format_add_difference(CdcFormat *format, const CdcOutTable *table, const CdcCell *before, const CdcCell *after, CdcBuf *out)
+{
+	bool		first = true;
+
+	cdc_buf_add_char(out, '{');
+	for (uint32_t i = 0; i < table->ncolumns && before != NULL; i++)
+	{
+		if (before[i].kind == CDC_CELL_ABSENT || before[i].kind == CDC_CELL_UNCHANGED || format_same_cell(&before[i], &after[i]))
+			continue;
+		if (!first)
+			cdc_buf_add_char(out, ',');
+		first = false;
+		json_add_name(out, table->columns[i].name);
+		format_add_cell(format, &table->columns[i], &before[i], out);
+	}
+	cdc_buf_add_char(out, '}');
 }
 
 void
@@ -168,7 +273,7 @@ format_add_row(CdcFormat *format, const CdcOutTable *table, const CdcCell *row, 
 			cdc_buf_add_char(out, ',');
 		first = false;
 		json_add_name(out, table->columns[i].name);
-		add_cell(format, &table->columns[i], &row[i], 0, out);
+		format_add_cell(format, &table->columns[i], &row[i], out);
 	}
 	cdc_buf_add_char(out, '}');
 }
@@ -182,7 +287,7 @@ add_columns(CdcFormat *format, const CdcOutTable *table, uint32_t n, const uint3
 		if (i > 0)
 			cdc_buf_add_char(out, ',');
 		json_add_name(out, table->columns[columns[i]].name);
-		add_cell(format, &table->columns[columns[i]], &row[columns[i]], 0, out);
+		format_add_cell(format, &table->columns[columns[i]], &row[columns[i]], out);
 	}
 	cdc_buf_add_char(out, '}');
 }
@@ -199,8 +304,8 @@ format_add_partition_key(CdcFormat *format, const CdcOutTable *table, const CdcC
 	add_columns(format, table, table->npartition, table->partition, row, out);
 }
 
-static bool
-has_key(const CdcOutTable *table, const CdcCell *row)
+bool
+format_has_key(const CdcOutTable *table, const CdcCell *row)
 {
 	if (row == NULL || table->nkey == 0)
 		return false;
@@ -218,13 +323,39 @@ has_key(const CdcOutTable *table, const CdcCell *row)
 const CdcCell *
 format_key_row(const CdcRecord *record)
 {
-	if (has_key(record->table, record->after))
+	if (record->kind != CDC_RECORD_CHANGE)
+		return NULL;
+	if (format_has_key(record->table, record->after))
 		return record->after;
-	return has_key(record->table, record->before) ? record->before : NULL;
+	return format_has_key(record->table, record->before) ? record->before : NULL;
+}
+
+bool
+format_add_change_key(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
+{
+	const CdcCell *row = format_key_row(record);
+
+	if (row == NULL)
+		return false;
+	format_add_key(format, record->table, row, out);
+	return true;
 }
 
 void
 format_add_lsn(CdcBuf *out, uint64_t lsn)
 {
-	cdc_buf_printf(out, "%X/%X", (unsigned) (lsn >> 32), (unsigned) lsn);
+	static const char digits[] = "0123456789ABCDEF";
+	char		text[17];
+	char	   *p = text + sizeof(text);
+	uint32_t	low = (uint32_t) lsn;
+	uint32_t	high = (uint32_t) (lsn >> 32);
+
+	do
+		*--p = digits[low & 15];
+	while ((low >>= 4) != 0);
+	*--p = '/';
+	do
+		*--p = digits[high & 15];
+	while ((high >>= 4) != 0);
+	cdc_buf_add(out, p, (size_t) (text + sizeof(text) - p));
 }

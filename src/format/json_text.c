@@ -108,19 +108,38 @@ json_add_name(CdcBuf *out, const char *name)
 	cdc_buf_add_char(out, ':');
 }
 
+/* Two digits at a time, from the end; returns where they begin. */
+static char *
+digits_before(char *end, uint64_t value)
+{
+	static const char pairs[] =
+		"00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748"
+		"4950515253545556575859606162636465666768697071727374757677787980818283848586878889909192939495969798"
+		"99";
+
+	while (value >= 100)
+	{
+		end -= 2;
+		memcpy(end, pairs + value % 100 * 2, 2);
+		value /= 100;
+	}
+	if (value >= 10)
+	{
+		end -= 2;
+		memcpy(end, pairs + value * 2, 2);
+	}
+	else
+		*--end = (char) ('0' + value);
+	return end;
+}
+
 void
 json_add_uint(CdcBuf *out, uint64_t value)
 {
 	char		digits[20];
-	size_t		at = sizeof(digits);
+	char	   *start = digits_before(digits + sizeof(digits), value);
 
-	do
-	{
-		digits[--at] = (char) ('0' + value % 10);
-		value /= 10;
-	}
-	while (value > 0);
-	cdc_buf_add(out, digits + at, sizeof(digits) - at);
+	cdc_buf_add(out, start, (size_t) (digits + sizeof(digits) - start));
 }
 
 void
@@ -133,6 +152,40 @@ json_add_int(CdcBuf *out, int64_t value)
 	}
 	else
 		json_add_uint(out, (uint64_t) value);
+}
+
+void
+json_add_nanos(CdcBuf *out, int64_t micros)
+{
+	json_add_int(out, micros);
+	if (micros != 0)
+		cdc_buf_add(out, "000", 3);
+}
+
+void
+json_add_moment(CdcBuf *out, const char *before_ms, const char *before_us, const char *before_ns, int64_t micros)
+{
+	char		digits[20];
+	char	   *end = digits + sizeof(digits);
+	char	   *start;
+
+	cdc_buf_add_str(out, before_ms);
+	if (micros < 1000)
+	{
+		json_add_int(out, micros / 1000);
+		cdc_buf_add_str(out, before_us);
+		json_add_int(out, micros);
+		cdc_buf_add_str(out, before_ns);
+		json_add_nanos(out, micros);
+		return;
+	}
+	start = digits_before(end, (uint64_t) micros);
+	cdc_buf_add(out, start, (size_t) (end - start) - 3);
+	cdc_buf_add_str(out, before_us);
+	cdc_buf_add(out, start, (size_t) (end - start));
+	cdc_buf_add_str(out, before_ns);
+	cdc_buf_add(out, start, (size_t) (end - start));
+	cdc_buf_add(out, "000", 3);
 }
 
 /* Up to PIECE bytes as base64; returns how many characters that makes. */
@@ -188,6 +241,32 @@ json_add_hex(CdcBuf *out, const void *data, size_t len)
 			text[2 * k + 1] = digits[bytes[i + k] & 15];
 		}
 		cdc_buf_add(out, text, 2 * n);
+	}
+	cdc_buf_add_char(out, '"');
+}
+
+void
+json_add_latin1(CdcBuf *out, const void *data, size_t len)
+{
+	const uint8_t *bytes = data;
+	char		text[PIECE * 2];
+	size_t		n = 0;
+
+	cdc_buf_add_char(out, '"');
+	for (size_t i = 0; i < len && out->status == CDC_OK; i++)
+	{
+		if (bytes[i] >= 0x80)
+		{
+			text[n++] = (char) (0xc0 | bytes[i] >> 6);
+			text[n++] = (char) (0x80 | (bytes[i] & 0x3f));
+		}
+		else
+			text[n++] = (char) bytes[i];
+		if (n >= sizeof(text) - 1 || i + 1 == len)
+		{
+			add_escaped(out, text, n);
+			n = 0;
+		}
 	}
 	cdc_buf_add_char(out, '"');
 }

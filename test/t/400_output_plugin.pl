@@ -109,7 +109,7 @@ is_deeply([ @{ $debezium[3] }{qw(id event_count data_collections)} ],
 is($debezium[1]{source}{name}, 'north', 'server_name');
 
 my ($with_schema) = map { JSON::PP::decode_json($_) } lines_with(format => 'debezium-json', schemas => 'true', include_key => 'true');
-is_deeply([ map { $_->{field} } @{ $with_schema->{value}{schema}{fields} } ], [ qw(before after source op ts_ms transaction cascade restart_identity partition_of) ], 'schemas: the envelope');
+is_deeply([ map { $_->{field} } @{ $with_schema->{value}{schema}{fields} } ], [ qw(before after source op ts_ms ts_us ts_ns transaction cascade restart_identity partition_of) ], 'schemas: the envelope');
 my ($after) = grep { $_->{field} eq 'after' } @{ $with_schema->{value}{schema}{fields} };
 is_deeply([ map { [ @$_{qw(field type name)} ] } @{ $after->{fields} } ],
 	[ [ 'id', 'int32', undef ], [ 'name', 'string', undef ], [ 'price', 'string', undef ], [ 'doc', 'string', 'io.debezium.data.Json' ], [ 'data', 'bytes', undef ], [ 'tags', 'array', undef ] ], 'schemas: the columns');
@@ -130,7 +130,7 @@ is(scalar(lines_with(origin => 'none')), 3, 'P49: ... and nothing else');
 
 # ---- what is refused
 like($slot->error(tabels => 'a.b'), qr/ERROR:  22023: unrecognized option "tabels" for cdc_bridge output plugin\nHINT:  Valid options are: tables, /, 'an unknown option: valid ones, the nearest first');
-like($slot->error(format => 'xml'), qr/22023: invalid value for option "format" of cdc_bridge output plugin: "xml"\nHINT:  Valid values are: debezium-json, json\./, 'an unknown format');
+like($slot->error(format => 'xml'), qr/22023: invalid value for option "format" of cdc_bridge output plugin: "xml"\nHINT:  Valid values are: canal-json, changelog-json, debezium-json, debezium-unwrapped-json, json, maxwell-json\./, 'an unknown format');
 like($slot->error(streaming => 'perhaps'), qr/Valid values are: true, false/, 'no boolean');
 like($slot->error(tables => 'shop'), qr/invalid value for option "tables".*\nHINT:  Give patterns schema\.table/, 'no pattern');
 like($slot->error(actions => 'insert,upsert'), qr/invalid value for option "actions".*\nHINT:  Give one or more of insert, update/, 'no action');

@@ -20,7 +20,7 @@ sub without_chance
 	my ($value) = @_;
 	return [ map { without_chance($_) } @$value ] if ref $value eq 'ARRAY';
 	return $value unless ref $value eq 'HASH';
-	my %chance = map { $_ => 1 } qw(lsn commit_lsn xid time ts_ms sequence txId);
+	my %chance = map { $_ => 1 } qw(lsn commit_lsn xid time ts_ms ts_us ts_ns sequence txId);
 	return { map { my $v = $value->{$_}; ($_ => $chance{$_} ? defined $v : $_ eq 'id' && $v =~ /:/ ? 'id' : without_chance($v)) } keys %$value };
 }
 

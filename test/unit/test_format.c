@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_format.c
- *	  Records as Debezium JSON and plain JSON; ISO times; JSON's pieces.
+ *	  Records in all formats; ISO times; JSON's pieces.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -38,6 +38,9 @@ int_cell(CdcCellKind kind, int64_t i)
 	return (CdcCell) {.kind = kind,.v.i = i};
 }
 
+/* Which of a record's documents is written. */
+static int part = 0;
+
 /* The value (or key) of a record in a format, malloc'ed; "(status)" when it has none. */
 static char *
 write_record(const char *format_name, const CdcFormatOptions *options, const CdcRecord *record, bool key)
@@ -50,7 +53,7 @@ write_record(const char *format_name, const CdcFormatOptions *options, const Cdc
 
 	cdc_buf_init(&out, &cdc_malloc_allocator, 0);
 	cdc_format_init(&format, cdc_format_find(format_name), options, &cdc_malloc_allocator);
-	status = key ? cdc_format_key(&format, record, &out, &err) : cdc_format_value(&format, record, &out, &err);
+	status = key ? cdc_format_key(&format, record, part, &out, &err) : cdc_format_value(&format, record, part, &out, &err);
 	if (status == CDC_OK)
 		text = strdup(out.data);
 	else
@@ -81,20 +84,26 @@ is_key(const char *format_name, const CdcFormatOptions *options, const CdcRecord
 	free(got);
 }
 
-/* One value of a column, through a row of the plain format. */
+/* One value of a column in a format. */
 static void
-is_value(CdcOutType type, CdcCell cell, const CdcFormatOptions *options, const char *want, const char *name)
+is_value_in(const char *format_name, CdcOutType type, CdcCell cell, const CdcFormatOptions *options, const char *want, const char *name)
 {
 	CdcFormat format;
 	CdcOutColumn column = {.name = "a",.type = type};
 	CdcBuf out;
 
 	cdc_buf_init(&out, &cdc_malloc_allocator, 0);
-	cdc_format_init(&format, cdc_format_find("json"), options, &cdc_malloc_allocator);
+	cdc_format_init(&format, cdc_format_find(format_name), options, &cdc_malloc_allocator);
 	format_add_cell(&format, &column, &cell, &out);
 	is_str(out.data, want, name);
 	cdc_format_free(&format);
 	cdc_buf_free(&out);
+}
+
+static void
+is_value(CdcOutType type, CdcCell cell, const CdcFormatOptions *options, const char *want, const char *name)
+{
+	is_value_in("json", type, cell, options, want, name);
 }
 
 static void
@@ -281,8 +290,9 @@ static const CdcOutTable table = {
 static CdcOutTxn txn = {.xid = 740,.commit_lsn = UINT64_C(0x116B3748),.end_lsn = UINT64_C(0x116B3800),.time_us = INT64_C(1709208000000000)};
 
 #define SOURCE(schema, table, rest)                                                                                     \
-	"\"source\":{\"version\":\"0\",\"connector\":\"postgresql\",\"name\":\"pg\",\"ts_ms\":1709208000000,\"snapshot\":\"false\"," \
-	"\"db\":\"db\",\"sequence\":\"[\\\"292239176\\\",\\\"292239000\\\"]\",\"schema\":\"" schema "\",\"table\":\"" table       \
+	"\"source\":{\"version\":\"0\",\"connector\":\"postgresql\",\"name\":\"pg\",\"db\":\"db\",\"snapshot\":\"false\","       \
+	"\"sequence\":\"[\\\"292239176\\\",\\\"292239000\\\"]\",\"ts_ms\":1709208000000,\"ts_us\":1709208000000000,"                \
+	"\"ts_ns\":1709208000000000000,\"schema\":\"" schema "\",\"table\":\"" table                                          \
 	"\",\"txId\":740,\"lsn\":292239000,\"xmin\":null," rest "}"
 
 static void
@@ -302,7 +312,7 @@ test_changes(void)
 	with.types = true;
 	is_record("debezium-json", &usual, &record,
 	          "{\"before\":{\"b\":\"w\",\"a\":5},\"after\":{\"b\":\"x\",\"a\":5,\"doc\":\"__debezium_unavailable_value\","
-	          "\"tags\":[\"__debezium_unavailable_value\"]}," SOURCE("shop", "t\\\"x", "\"seq\":3") ",\"op\":\"u\",\"ts_ms\":1709208001000,"
+	          "\"tags\":[\"__debezium_unavailable_value\"]}," SOURCE("shop", "t\\\"x", "\"seq\":3") ",\"op\":\"u\",\"ts_ms\":1709208001000,\"ts_us\":1709208001000000,\"ts_ns\":1709208001000000000,"
 	          "\"transaction\":null}", "P1, P2: an update in Debezium's envelope");
 	is_record("json", &usual, &record,
 	          "{\"op\":\"update\",\"schema\":\"shop\",\"table\":\"t\\\"x\",\"lsn\":\"0/116B3698\",\"commit_lsn\":\"0/116B3748\",\"xid\":740,\"time\":\"2024-02-29T12:00:00Z\","
@@ -318,7 +328,7 @@ test_changes(void)
 	record.before = before;
 	record.after = NULL;
 	is_record("debezium-json", &with, &record,
-	          "{\"before\":{\"b\":\"w\",\"a\":5},\"after\":null," SOURCE("shop", "t\\\"x", "\"seq\":3") ",\"op\":\"d\",\"ts_ms\":1709208001000,"
+	          "{\"before\":{\"b\":\"w\",\"a\":5},\"after\":null," SOURCE("shop", "t\\\"x", "\"seq\":3") ",\"op\":\"d\",\"ts_ms\":1709208001000,\"ts_us\":1709208001000000,\"ts_ns\":1709208001000000000,"
 	          "\"transaction\":{\"id\":\"740:292239176\",\"total_order\":3,\"data_collection_order\":2}}", "a delete, with its place in the transaction");
 	is_key("json", &usual, &record, "{\"a\":5,\"b\":\"w\"}", "the key of what was deleted");
 	keyless.nkey = 0;
@@ -339,7 +349,7 @@ test_changes(void)
 	          "{\"op\":\"truncate\",\"schema\":\"shop\",\"table\":\"t\\\"x\",\"lsn\":\"0/116B3698\",\"commit_lsn\":\"0/116B3748\",\"xid\":740,\"time\":\"2024-02-29T12:00:00Z\",\"seq\":3,"
 	          "\"cascade\":true,\"restart_identity\":false,\"partition_of\":{\"schema\":\"shop\",\"table\":\"root\"}}", "P23: TRUNCATE");
 	is_record("debezium-json", &usual, &record,
-	          "{\"before\":null,\"after\":null," SOURCE("shop", "t\\\"x", "\"seq\":3") ",\"op\":\"t\",\"ts_ms\":1709208001000,\"transaction\":null,"
+	          "{\"before\":null,\"after\":null," SOURCE("shop", "t\\\"x", "\"seq\":3") ",\"op\":\"t\",\"ts_ms\":1709208001000,\"ts_us\":1709208001000000,\"ts_ns\":1709208001000000000,\"transaction\":null,"
 	          "\"cascade\":true,\"restart_identity\":false,\"partition_of\":{\"schema\":\"shop\",\"table\":\"root\"}}", "P23: the same in Debezium's envelope");
 	is_key("json", &usual, &record, "(end)", "TRUNCATE has no key");
 
@@ -348,9 +358,9 @@ test_changes(void)
 	is_record("json", &usual, &record,
 	          "{\"op\":\"read\",\"schema\":\"shop\",\"table\":\"t\\\"x\",\"lsn\":\"0/116B3698\",\"key\":{\"a\":5,\"b\":\"w\"},\"row\":{\"b\":\"w\",\"a\":5}}", "a row that is copied");
 	is_record("debezium-json", &usual, &record,
-	          "{\"before\":null,\"after\":{\"b\":\"w\",\"a\":5},\"source\":{\"version\":\"0\",\"connector\":\"postgresql\",\"name\":\"pg\",\"ts_ms\":1709208001000,\"snapshot\":\"true\","
-	          "\"db\":\"db\",\"sequence\":\"[\\\"0\\\",\\\"292239000\\\"]\",\"schema\":\"shop\",\"table\":\"t\\\"x\",\"txId\":null,\"lsn\":292239000,\"xmin\":null,\"seq\":0},"
-	          "\"op\":\"r\",\"ts_ms\":1709208001000,\"transaction\":null}", "the same in Debezium's envelope");
+	          "{\"before\":null,\"after\":{\"b\":\"w\",\"a\":5},\"source\":{\"version\":\"0\",\"connector\":\"postgresql\",\"name\":\"pg\",\"db\":\"db\",\"snapshot\":\"true\","
+	          "\"sequence\":\"[\\\"0\\\",\\\"292239000\\\"]\",\"ts_ms\":1709208001000,\"ts_us\":1709208001000000,\"ts_ns\":1709208001000000000,\"schema\":\"shop\",\"table\":\"t\\\"x\",\"txId\":null,\"lsn\":292239000,\"xmin\":null,\"seq\":0},"
+	          "\"op\":\"r\",\"ts_ms\":1709208001000,\"ts_us\":1709208001000000,\"ts_ns\":1709208001000000000,\"transaction\":null}", "the same in Debezium's envelope");
 	is_key("json", &usual, &record, "{\"a\":5,\"b\":\"w\"}", "its key");
 	record.kind = CDC_RECORD_TRUNCATE;
 	record.after = NULL;
@@ -438,7 +448,9 @@ test_marks(void)
 	          "{\"status\":\"END\",\"id\":\"740:292239176\",\"ts_ms\":1709208000000,\"event_count\":3,\"data_collections\":["
 	          "{\"data_collection\":\"shop.a\",\"event_count\":2},{\"data_collection\":\"shop.b\\\"\",\"event_count\":1}]}", "END");
 	is_record("json", &usual, &record,
-	          "{\"op\":\"commit\",\"lsn\":\"0/116B3748\",\"xid\":740,\"time\":\"2024-02-29T12:00:00Z\",\"origin\":\"elsewhere\",\"changes\":3}", "commit");
+	          "{\"op\":\"commit\",\"lsn\":\"0/116B3748\",\"xid\":740,\"time\":\"2024-02-29T12:00:00Z\",\"origin\":\"elsewhere\",\"changes\":3,"
+	          "\"tables\":[{\"schema\":\"shop\",\"table\":\"a\",\"changes\":2},{\"schema\":\"shop\",\"table\":\"b\\\"\",\"changes\":1}]}", "commit");
+	is_key("debezium-json", &usual, &record, "{\"id\":\"740:292239176\"}", "the key of a mark");
 	many.gid = "g'1";
 	record.kind = CDC_RECORD_COMMIT_PREPARED;
 	is_record("debezium-json", &usual, &record,
@@ -456,8 +468,10 @@ test_marks(void)
 	          "{\"op\":\"message\",\"lsn\":\"0/116B3698\",\"commit_lsn\":\"0/116B3748\",\"xid\":740,\"time\":\"2024-02-29T12:00:00Z\",\"seq\":1,\"transactional\":true,\"prefix\":\"p\",\"content\":\"a\\n\"}",
 	          "a message");
 	is_record("debezium-json", &usual, &message,
-	          "{\"op\":\"m\",\"ts_ms\":5," SOURCE("", "", "\"seq\":1") ",\"transaction\":null,\"message\":{\"prefix\":\"p\",\"content\":\"YQo=\"}}",
+	          "{\"op\":\"m\",\"ts_ms\":5,\"ts_us\":5000,\"ts_ns\":5000000," SOURCE("", "", "\"seq\":1") ",\"transaction\":null,\"message\":{\"prefix\":\"p\",\"content\":\"YQo=\"}}",
 	          "a message in Debezium's form");
+	is_key("debezium-json", &usual, &message, "{\"prefix\":\"p\"}", "its key is its prefix");
+	is_key("json", &usual, &message, "(end)", "... in plain JSON it has none");
 	message.txn = NULL;
 	message.transactional = false;
 	message.order = 0;
@@ -480,13 +494,133 @@ test_schemas(void)
 	with.schemas = true;
 	is_key("debezium-json", &with, &record,
 	       "{\"schema\":{\"type\":\"struct\",\"fields\":[{\"type\":\"int32\",\"optional\":false,\"field\":\"a\"},{\"type\":\"string\",\"optional\":false,\"field\":\"b\"}],"
-	       "\"optional\":false,\"name\":\"pg.shop.t\\\"x.Key\"},\"payload\":{\"a\":5,\"b\":\"x\"}}", "a key with its schema");
+	       "\"optional\":false,\"name\":\"pg.shop.t_x.Key\"},\"payload\":{\"a\":5,\"b\":\"x\"}}", "a key with its schema");
 	got = write_record("debezium-json", &with, &record, false);
 	ok(strstr(got, "{\"type\":\"string\",\"optional\":true,\"name\":\"io.debezium.data.Json\",\"version\":1,\"field\":\"doc\"}") != NULL, "a JSON column in the schema");
 	ok(strstr(got, "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"optional\":true},\"optional\":true,\"field\":\"tags\"}") != NULL, "an array in the schema");
-	ok(strstr(got, "\"name\":\"pg.shop.t\\\"x.Envelope\",\"version\":1},\"payload\":{\"before\":null,\"after\":{\"b\":\"x\",\"a\":5,\"doc\":\"{}\",\"tags\":null}") != NULL,
+	ok(strstr(got, "\"name\":\"pg.shop.t_x.Envelope\",\"version\":1},\"payload\":{\"before\":null,\"after\":{\"b\":\"x\",\"a\":5,\"doc\":\"{}\",\"tags\":null}") != NULL,
 	   "the payload after its schema");
 	free(got);
+}
+
+/* An update of which the old row is known, wholly or by its key, in the formats of others. */
+static void
+test_other_formats(void)
+{
+	CdcCell after[] = {text_cell("x"), int_cell(CDC_CELL_INT, 5), {.kind = CDC_CELL_UNCHANGED}, {.kind = CDC_CELL_NULL}};
+	CdcCell whole[] = {text_cell("x"), int_cell(CDC_CELL_INT, 4), text_cell("{}"), {.kind = CDC_CELL_NULL}};
+	CdcCell by_key[] = {text_cell("x"), int_cell(CDC_CELL_INT, 4), {.kind = CDC_CELL_ABSENT}, {.kind = CDC_CELL_ABSENT}};
+	CdcRecord record = {
+		.kind = CDC_RECORD_CHANGE,.txn = &txn,.lsn = 292239000,.now_us = INT64_C(1709208001000000),.xid = 740,.order = 3,.table_order = 2,
+		.table = &table,.op = CDC_OUT_UPDATE,.before = whole,.after = after
+	};
+	CdcFormatOptions other = usual;
+	const char *unknown;
+	size_t len;
+
+#define PLACE "\"_cdc_bridge\":{\"db\":\"db\",\"lsn\":\"0/116B3698\",\"commit_lsn\":\"0/116B3748\",\"xid\":740,\"seq\":3"
+#define CANAL_TABLE "\"database\":\"shop\",\"table\":\"t\\\"x\",\"es\":1709208000000,\"ts\":1709208001000,\"id\":292239000,"
+#define CANAL_TYPES                                                                                                     \
+	"\"mysqlType\":{\"b\":\"text\",\"a\":\"integer\",\"doc\":\"jsonb\",\"tags\":\"text[]\"},"                           \
+	"\"sqlType\":{\"b\":12,\"a\":4,\"doc\":1111,\"tags\":2003},\"pkNames\":[\"a\",\"b\"],"
+
+	is_record("canal-json", &usual, &record,
+	          "{\"data\":[{\"b\":\"x\",\"a\":\"5\",\"tags\":null}],\"old\":[{\"a\":\"4\",\"doc\":\"{}\"}]," CANAL_TABLE
+	          "\"isDdl\":false,\"sql\":\"\",\"type\":\"UPDATE\"," CANAL_TYPES PLACE ",\"unchanged\":[\"doc\"]}}",
+	          "P1: Canal JSON: values are strings, old has what changed, and nobody takes what is not known for NULL");
+	is_key("canal-json", &usual, &record, "{\"a\":\"5\",\"b\":\"x\"}", "its key");
+	is_record("maxwell-json", &usual, &record,
+	          "{\"database\":\"shop\",\"table\":\"t\\\"x\",\"type\":\"update\",\"ts\":1709208000,\"xid\":740,\"xoffset\":2,\"position\":\"0/116B3698\","
+	          "\"data\":{\"b\":\"x\",\"a\":5,\"tags\":null},\"old\":{\"a\":4,\"doc\":\"{}\"}," PLACE ",\"unchanged\":[\"doc\"]}}", "P1: the same as Maxwell JSON");
+	is_key("maxwell-json", &usual, &record, "{\"database\":\"shop\",\"table\":\"t\\\"x\",\"pk.a\":5,\"pk.b\":\"x\"}", "its key");
+	is_record("changelog-json", &usual, &record, "{\"data\":{\"b\":\"x\",\"a\":4,\"doc\":\"{}\",\"tags\":null},\"op\":\"-U\"," PLACE "}}", "changelog-json: first the old row");
+	is_key("changelog-json", &usual, &record, "{\"a\":4,\"b\":\"x\"}", "... under its own key");
+	part = 1;
+	is_record("changelog-json", &usual, &record, "{\"data\":{\"b\":\"x\",\"a\":5,\"tags\":null},\"op\":\"+U\"," PLACE ",\"unchanged\":[\"doc\"]}}", "... then the new one");
+	is_key("changelog-json", &usual, &record, "{\"a\":5,\"b\":\"x\"}", "... under its own");
+	record.before = by_key;
+	is_record("changelog-json", &usual, &record, "{\"data\":{\"b\":\"x\",\"a\":5,\"tags\":null},\"op\":\"+I\"," PLACE ",\"unchanged\":[\"doc\"]}}", "a key that changed: a new row");
+	part = 0;
+	is_record("changelog-json", &usual, &record, "{\"data\":{\"b\":\"x\",\"a\":4},\"op\":\"-D\"," PLACE "}}", "... after the old one is gone");
+	record.before = NULL;
+	is_record("changelog-json", &usual, &record, "{\"data\":{\"b\":\"x\",\"a\":5,\"tags\":null},\"op\":\"+U\"," PLACE ",\"unchanged\":[\"doc\"]}}", "no old row: the new one alone");
+	is_record("debezium-unwrapped-json", &usual, &record,
+	          "{\"b\":\"x\",\"a\":5,\"doc\":\"__debezium_unavailable_value\",\"tags\":null,\"__deleted\":\"false\"}", "the row alone");
+	record.op = CDC_OUT_DELETE;
+	record.before = by_key;
+	record.after = NULL;
+	is_record("debezium-unwrapped-json", &usual, &record, "{\"b\":\"x\",\"a\":4,\"__deleted\":\"true\"}", "a deleted one");
+	is_record("canal-json", &usual, &record,
+	          "{\"data\":[{\"b\":\"x\",\"a\":\"4\"}],\"old\":null," CANAL_TABLE "\"isDdl\":false,\"sql\":\"\",\"type\":\"DELETE\"," CANAL_TYPES PLACE "}}", "Canal JSON: a delete");
+	other.unwrap_deletes = CDC_FORMAT_DELETES_TOMBSTONE;
+	other.unwrap_fields = "op, source.lsn:AT,transaction.id";
+	is_record("debezium-unwrapped-json", &other, &record, "null", "P36: a deleted one that is null");
+	record.op = CDC_OUT_READ;
+	record.of_copy = true;
+	record.txn = NULL;
+	record.after = by_key;
+	record.before = NULL;
+	is_record("debezium-unwrapped-json", &other, &record, "{\"b\":\"x\",\"a\":4,\"__op\":\"r\",\"__AT\":292239000,\"__transaction_id\":null}", "members of the envelope");
+	ok(cdc_format_unknown_field("op,source.ts_ms:x", &len) == NULL, "these are known");
+	unknown = cdc_format_unknown_field("op, nothing ,lsn", &len);
+	ok(unknown != NULL && len == 7 && strncmp(unknown, "nothing", 7) == 0, "this is not");
+	unknown = cdc_format_unknown_field("op:", &len);
+	ok(unknown != NULL && len == 2, "nor is one without a new name");
+	is_record("maxwell-json", &usual, &record,
+	          "{\"database\":\"shop\",\"table\":\"t\\\"x\",\"type\":\"insert\",\"ts\":1709208001,\"position\":\"0/116B3698\",\"data\":{\"b\":\"x\",\"a\":4},"
+	          "\"_cdc_bridge\":{\"db\":\"db\",\"lsn\":\"0/116B3698\",\"snapshot\":true}}", "a copied row");
+	record.kind = CDC_RECORD_TRUNCATE;
+	record.after = NULL;
+	is_record("canal-json", &usual, &record,
+	          "{\"data\":null,\"old\":null,\"database\":\"shop\",\"table\":\"t\\\"x\",\"es\":1709208001000,\"ts\":1709208001000,\"id\":292239000,\"isDdl\":true,\"sql\":\"\","
+	          "\"type\":\"TRUNCATE\"," CANAL_TYPES "\"_cdc_bridge\":{\"db\":\"db\",\"lsn\":\"0/116B3698\",\"snapshot\":true}}", "P23: TRUNCATE as Canal JSON");
+	for (int i = 0; i < 2; i++)
+		is_record(i == 0 ? "maxwell-json" : "changelog-json", &usual, &record,
+		          "{\"op\":\"truncate\",\"schema\":\"shop\",\"table\":\"t\\\"x\",\"lsn\":\"0/116B3698\",\"of_copy\":true,\"cascade\":false,\"restart_identity\":false}",
+		          "P23: formats that have no word for it say it in ours");
+}
+
+/* How values look where that is a matter of the format. */
+static void
+test_other_values(void)
+{
+	static const uint8_t bytes[] = {0, 'a', '"', 0x7f, 0x80, 0xff};
+	char many[4000];
+	CdcBuf out;
+	CdcFormatOptions latin = usual;
+
+	latin.bytes_as_latin1 = true;
+	is_value_in("canal-json", CDC_OUT_BYTES, (CdcCell) {.kind = CDC_CELL_BYTES,.len = sizeof(bytes),.v.data = (const char *) bytes}, &latin,
+	            "\"\\u0000a\\\"\x7f\xc2\x80\xc3\xbf\"", "bytes as characters");
+	is_value_in("canal-json", CDC_OUT_BOOL, int_cell(CDC_CELL_BOOL, 1), &usual, "\"true\"", "Canal JSON: a boolean");
+	is_value_in("canal-json", CDC_OUT_FLOAT8, (CdcCell) {.kind = CDC_CELL_DOUBLE,.v.f8 = (double) NAN}, &usual, "\"NaN\"", "P24: NaN is a string already");
+	is_value_in("canal-json", CDC_OUT_TIMESTAMPTZ, int_cell(CDC_CELL_MICROS, 1), &usual, "\"2000-01-01 00:00:00.000001Z\"", "a timestamp as SQL writes it");
+	is_value_in("canal-json", CDC_OUT_TIMESTAMP, int_cell(CDC_CELL_MICROS, INT64_MAX), &usual, "\"infinity\"", "infinity stays");
+	is_value_in("canal-json", CDC_OUT_TEXT, (CdcCell) {.kind = CDC_CELL_NULL}, &usual, "null", "null is no string");
+	latin.numeric_as_number = latin.json_embedded = true;
+	is_value_in("canal-json", CDC_OUT_NUMERIC, text_cell("1.50"), &latin, "\"1.50\"", "Canal JSON: a numeric is a string whatever options say");
+	is_value_in("canal-json", CDC_OUT_JSON, text_cell("{}"), &latin, "\"{}\"", "... and so is JSON");
+	cdc_buf_init(&out, &cdc_malloc_allocator, 0);
+	memset(many, 0xe4, sizeof(many));
+	json_add_latin1(&out, many, sizeof(many));
+	is_int(out.len, 2 + 2 * sizeof(many), "many bytes in several pieces");
+	cdc_buf_reset(&out);
+	json_add_moment(&out, "", ",", ",", 0);
+	json_add_moment(&out, ";", ",", ",", -1500);
+	json_add_moment(&out, ";", ",", ",", 1000);
+	json_add_moment(&out, ";", ",", ",", INT64_MAX);
+	is_str(out.data, "0,0,0;-1,-1500,-1500000;1,1000,1000000;9223372036854775,9223372036854775807,9223372036854775807000", "moments, any of them");
+	cdc_buf_reset(&out);
+	for (uint64_t value = 1; value < UINT64_MAX / 11; value *= 11)
+	{
+		char want[32];
+
+		cdc_buf_reset(&out);
+		json_add_uint(&out, value);
+		snprintf(want, sizeof(want), "%llu", (unsigned long long) value);
+		is_str(out.data, want, "digits of a number");
+	}
+	cdc_buf_free(&out);
 }
 
 /* Formats that share a slot of the cache get their own schema each time. */
@@ -501,7 +635,7 @@ test_cache(void)
 	cdc_format_init(&format, cdc_format_find("debezium-json"), &usual, &cdc_malloc_allocator);
 	for (int i = 0; i < 3; i++)
 	{
-		ok(strstr(format_value_schema(&format, &table)->data, "t\\\"x.Value") != NULL, "one table's schema");
+		ok(strstr(format_value_schema(&format, &table)->data, "t_x.Value") != NULL, "one table's schema");
 		ok(strstr(format_value_schema(&format, &other)->data, "other.Value") != NULL, "another one's");
 	}
 	cdc_format_free(&format);
@@ -528,21 +662,21 @@ test_errors(void)
 
 	with.schemas = true;
 	ok(cdc_format_find("xml") == NULL, "there is no such format");
-	ok(cdc_format_nth(0) != NULL && cdc_format_nth(1) != NULL && cdc_format_nth(2) == NULL, "there are two");
+	ok(cdc_format_nth(5) != NULL && cdc_format_nth(6) == NULL, "there are six");
 	cdc_format_init(&format, cdc_format_find("json"), &usual, &cdc_malloc_allocator);
 	cdc_buf_init(&out, &cdc_malloc_allocator, 0);
-	is_int(cdc_format_value(&format, &record, &out, &err), CDC_UNSUPPORTED, "a cell that does not come out of PostgreSQL");
+	is_int(cdc_format_value(&format, &record, 0, &out, &err), CDC_UNSUPPORTED, "a cell that does not come out of PostgreSQL");
 	cdc_buf_free(&out);
 	after[2] = text_cell("{}");
 	cdc_buf_init(&out, &cdc_malloc_allocator, 50);
-	is_int(cdc_format_value(&format, &record, &out, &err), CDC_LIMIT, "P37: a record that is too long");
+	is_int(cdc_format_value(&format, &record, 0, &out, &err), CDC_LIMIT, "P37: a record that is too long");
 	is_str(err.text, "a record of table \"shop.t\"x\" would be longer than 50 bytes", "... is told by its table, without a value");
 	cdc_buf_free(&out);
 	cdc_format_free(&format);
 	cdc_format_init(&format, cdc_format_find("debezium-json"), &with, &nothing);
 	cdc_buf_init(&out, &cdc_malloc_allocator, 0);
-	is_int(cdc_format_value(&format, &record, &out, &err), CDC_NOMEM, "no memory for a schema");
-	is_int(cdc_format_value(&format, &record, &out, &err), CDC_NOMEM, "... nor the second time");
+	is_int(cdc_format_value(&format, &record, 0, &out, &err), CDC_NOMEM, "no memory for a schema");
+	is_int(cdc_format_value(&format, &record, 0, &out, &err), CDC_NOMEM, "... nor the second time");
 	cdc_buf_free(&out);
 }
 
@@ -557,6 +691,8 @@ main(void)
 	test_schema_changes();
 	test_marks();
 	test_schemas();
+	test_other_formats();
+	test_other_values();
 	test_cache();
 	test_errors();
 	return done_testing();
