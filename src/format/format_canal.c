@@ -152,7 +152,7 @@ canal_value(CdcFormat *format, const CdcRecord *record, int part, CdcBuf *out)
 		make_types(record->table, out);
 	else
 		add_types(format, record->table, out);
-	format_add_place(format, record, row, out);
+	format_add_place(format, record, row, false, out);
 	cdc_buf_add_char(out, '}');
 }
 

@@ -11,7 +11,8 @@
  *	  readers with a primary key take. -D has what the log has of the row.
  *
  *	  The format has no words for TRUNCATE, schema changes, transactions and
- *	  messages. "_cdc_bridge" (format_place.c) says where a change stands.
+ *	  messages. "_cdc_bridge" (format_place.c) says of which table a
+ *	  change is, and where it stands.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -106,7 +107,7 @@ changelog_value(CdcFormat *format, const CdcRecord *record, int part, CdcBuf *ou
 	cdc_buf_add_str(out, ",\"op\":\"");
 	cdc_buf_add_str(out, op_text(record, part));
 	cdc_buf_add_char(out, '"');
-	format_add_place(format, record, row, out);
+	format_add_place(format, record, row, true, out);
 	cdc_buf_add_char(out, '}');
 }
 

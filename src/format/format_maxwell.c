@@ -87,7 +87,7 @@ add_change(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 		cdc_buf_add_str(out, ",\"old\":");
 		format_add_difference(format, record->table, record->before, record->after, out);
 	}
-	format_add_place(format, record, row, out);
+	format_add_place(format, record, row, false, out);
 	cdc_buf_add_char(out, '}');
 }
 
@@ -140,7 +140,7 @@ add_schema_change(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 	json_add_int(out, format_time(record) / 1000);
 	cdc_buf_add_str(out, ",\"sql\":\"\"");
 	add_position(record, out);
-	format_add_place(format, record, NULL, out);
+	format_add_place(format, record, NULL, false, out);
 	cdc_buf_add_char(out, '}');
 }
 

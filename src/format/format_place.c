@@ -7,7 +7,8 @@
  *	  Canal JSON, Maxwell JSON and changelog-json do not say where in the log of
  *	  PostgreSQL something was, which who reads it exactly once has to know. Their
  *	  readers pass over members that they do not know, so each record has one
- *	  more: "_cdc_bridge", with "db", "lsn", "commit_lsn", "xid", "seq" and
+ *	  more: "_cdc_bridge", with "db", "schema" and "table" where the format does
+ *	  not say which table it is, "lsn", "commit_lsn", "xid", "seq" and
  *	  "origin" as plain JSON has them, "snapshot" for what belongs to a copy, and
  *	  "unchanged" with the names of columns whose values are not known.
  *
@@ -42,12 +43,19 @@ add_unchanged(const CdcOutTable *table, const CdcCell *row, CdcBuf *out)
 }
 
 void
-format_add_place(CdcFormat *format, const CdcRecord *record, const CdcCell *row, CdcBuf *out)
+format_add_place(CdcFormat *format, const CdcRecord *record, const CdcCell *row, bool names, CdcBuf *out)
 {
 	const CdcOutTxn *txn = record->txn;
 
 	cdc_buf_add_str(out, ",\"_cdc_bridge\":{\"db\":");
 	json_add_cstring(out, format->options.database);
+	if (names)
+	{
+		cdc_buf_add_str(out, ",\"schema\":");
+		json_add_cstring(out, record->table->schema);
+		cdc_buf_add_str(out, ",\"table\":");
+		json_add_cstring(out, record->table->name);
+	}
 	cdc_buf_add_str(out, ",\"lsn\":\"");
 	format_add_lsn(out, record->lsn);
 	cdc_buf_add_char(out, '"');

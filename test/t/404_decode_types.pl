@@ -1,5 +1,5 @@
 # cells: pg15 pg17 pg18
-# Every type of PostgreSQL through JSON and back: the value that is read back is the same, byte by byte, in both formats and with the
+# Every type of PostgreSQL through JSON and back: the value that is read back is the same, byte by byte, in all formats and with the
 # options that change how values look; by a reader of the slot, and through the files of a pipeline.
 
 use strict;
@@ -96,6 +96,16 @@ $postgres->psql($sql);
 my $rows = 0;
 $rows += @$_ for @types;    # as many values as the list has without its name, and a null
 
+# Where a format has the row and the name of its table.
+my %path = (
+	'json' => 'd',
+	'debezium-json' => q{json_build_object('row', d->'after', 'table', d->'source'->'table')},
+	'debezium-unwrapped-json' => q{json_build_object('row', d, 'table', d->'__table')},
+	'canal-json' => q{json_build_object('row', d->'data'->0, 'table', d->'table')},
+	'maxwell-json' => q{json_build_object('row', d->'data', 'table', d->'table')},
+	'changelog-json' => q{json_build_object('row', d->'data', 'table', d->'_cdc_bridge'->'table')},
+);
+
 # Compare what came with what is there; returns the types that differ.
 sub different
 {
@@ -105,7 +115,7 @@ sub different
 	$postgres->psql('drop table if exists got; create table got ' . ($file
 		? qq{(d json); copy got from '$file' (format csv, delimiter E'\\x01', quote E'\\x02'); delete from got where d->'cdc_bridge' is not null}
 		: "as $query"));
-	my $path = $options{format} ? q{json_build_object('row', d->'after', 'table', d->'source'->'table')} : 'd';
+	my $path = $path{ $options{format} // 'json' };
 	is($postgres->psql('select count(*) from got'), $rows, 'every row came');
 	my @queries;
 	for my $n (0 .. $#types)
@@ -113,8 +123,8 @@ sub different
 		my $type = $types[$n][0];
 		my $expression = ($read{$type} // [])->[$way] // ($read{$type} // [])->[0] // "(json_populate_record(null::ty.t$n, d->'row')).v";
 		$expression = "(case when d->'row'->>'v' is not null then $expression end)::$type" if $read{$type};
-		$expression = "(d->'row'->'v')::$type" if $options{json} && $type =~ /^jsonb?$/;
-		$expression =~ s/json_array_elements_text/json_array_elements/ if $options{json} && $type eq 'jsonb[]';
+		$expression = "(d->'row'->'v')::$type" if ($options{json} // '') eq 'embed' && $type =~ /^jsonb?$/;
+		$expression =~ s/json_array_elements_text/json_array_elements/ if ($options{json} // '') eq 'embed' && $type eq 'jsonb[]';
 		(my $name = $type) =~ s/'/''/g;
 		push @queries, "(select '$name: ' || string_agg(t.id::text, ',') from ty.t$n t full join (select (d->'row'->>'id')::int id, $expression v from (select $path d from got) x where d->>'table' = 't$n') g using (id) "
 		  . "where not record_image_eq(row(t.v), row(g.v)) or t.id is null or g.id is null having count(*) > 0)";
@@ -125,6 +135,10 @@ sub different
 is_deeply(different(0), [], 'P21, P24, P25, P27, P28, P29, P30, P31: every type through plain JSON and back');
 is_deeply(different(1, arrays => 'text', numeric => 'number'), [], '... with arrays as text and numeric as numbers');
 is_deeply(different(0, format => 'debezium-json'), [], '... through Debezium JSON');
+is_deeply(different(0, format => 'debezium-unwrapped-json', unwrap_fields => 'table'), [], '... unwrapped');
+is_deeply(different(0, format => 'maxwell-json', json => 'string'), [], '... through Maxwell JSON');
+is_deeply(different(0, format => 'changelog-json'), [], '... through changelog-json');
+is_deeply(different(1, format => 'canal-json', arrays => 'text', binary => 'base64'), [], '... through Canal JSON');
 $export->wait_for_all;
 is_deeply(different(0, format => 'debezium-json', file => ($export->files)[0]), [], 'P21, P24, P25, P27, P28, P29, P30, P31: ... through the file of a pipeline');
 $export->drop;

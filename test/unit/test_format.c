@@ -519,6 +519,7 @@ test_other_formats(void)
 	size_t len;
 
 #define PLACE "\"_cdc_bridge\":{\"db\":\"db\",\"lsn\":\"0/116B3698\",\"commit_lsn\":\"0/116B3748\",\"xid\":740,\"seq\":3"
+#define NAMED "\"_cdc_bridge\":{\"db\":\"db\",\"schema\":\"shop\",\"table\":\"t\\\"x\",\"lsn\":\"0/116B3698\",\"commit_lsn\":\"0/116B3748\",\"xid\":740,\"seq\":3"
 #define CANAL_TABLE "\"database\":\"shop\",\"table\":\"t\\\"x\",\"es\":1709208000000,\"ts\":1709208001000,\"id\":292239000,"
 #define CANAL_TYPES                                                                                                     \
 	"\"mysqlType\":{\"b\":\"text\",\"a\":\"integer\",\"doc\":\"jsonb\",\"tags\":\"text[]\"},"                           \
@@ -533,17 +534,17 @@ test_other_formats(void)
 	          "{\"database\":\"shop\",\"table\":\"t\\\"x\",\"type\":\"update\",\"ts\":1709208000,\"xid\":740,\"xoffset\":2,\"position\":\"0/116B3698\","
 	          "\"data\":{\"b\":\"x\",\"a\":5,\"tags\":null},\"old\":{\"a\":4,\"doc\":\"{}\"}," PLACE ",\"unchanged\":[\"doc\"]}}", "P1: the same as Maxwell JSON");
 	is_key("maxwell-json", &usual, &record, "{\"database\":\"shop\",\"table\":\"t\\\"x\",\"pk.a\":5,\"pk.b\":\"x\"}", "its key");
-	is_record("changelog-json", &usual, &record, "{\"data\":{\"b\":\"x\",\"a\":4,\"doc\":\"{}\",\"tags\":null},\"op\":\"-U\"," PLACE "}}", "changelog-json: first the old row");
+	is_record("changelog-json", &usual, &record, "{\"data\":{\"b\":\"x\",\"a\":4,\"doc\":\"{}\",\"tags\":null},\"op\":\"-U\"," NAMED "}}", "changelog-json: first the old row");
 	is_key("changelog-json", &usual, &record, "{\"a\":4,\"b\":\"x\"}", "... under its own key");
 	part = 1;
-	is_record("changelog-json", &usual, &record, "{\"data\":{\"b\":\"x\",\"a\":5,\"tags\":null},\"op\":\"+U\"," PLACE ",\"unchanged\":[\"doc\"]}}", "... then the new one");
+	is_record("changelog-json", &usual, &record, "{\"data\":{\"b\":\"x\",\"a\":5,\"tags\":null},\"op\":\"+U\"," NAMED ",\"unchanged\":[\"doc\"]}}", "... then the new one");
 	is_key("changelog-json", &usual, &record, "{\"a\":5,\"b\":\"x\"}", "... under its own");
 	record.before = by_key;
-	is_record("changelog-json", &usual, &record, "{\"data\":{\"b\":\"x\",\"a\":5,\"tags\":null},\"op\":\"+I\"," PLACE ",\"unchanged\":[\"doc\"]}}", "a key that changed: a new row");
+	is_record("changelog-json", &usual, &record, "{\"data\":{\"b\":\"x\",\"a\":5,\"tags\":null},\"op\":\"+I\"," NAMED ",\"unchanged\":[\"doc\"]}}", "a key that changed: a new row");
 	part = 0;
-	is_record("changelog-json", &usual, &record, "{\"data\":{\"b\":\"x\",\"a\":4},\"op\":\"-D\"," PLACE "}}", "... after the old one is gone");
+	is_record("changelog-json", &usual, &record, "{\"data\":{\"b\":\"x\",\"a\":4},\"op\":\"-D\"," NAMED "}}", "... after the old one is gone");
 	record.before = NULL;
-	is_record("changelog-json", &usual, &record, "{\"data\":{\"b\":\"x\",\"a\":5,\"tags\":null},\"op\":\"+U\"," PLACE ",\"unchanged\":[\"doc\"]}}", "no old row: the new one alone");
+	is_record("changelog-json", &usual, &record, "{\"data\":{\"b\":\"x\",\"a\":5,\"tags\":null},\"op\":\"+U\"," NAMED ",\"unchanged\":[\"doc\"]}}", "no old row: the new one alone");
 	is_record("debezium-unwrapped-json", &usual, &record,
 	          "{\"b\":\"x\",\"a\":5,\"doc\":\"__debezium_unavailable_value\",\"tags\":null,\"__deleted\":\"false\"}", "the row alone");
 	record.op = CDC_OUT_DELETE;
