@@ -141,6 +141,13 @@ extern int64 snapshot_insert_rows(SnapshotCopy *copy, const CopyNotes *notes, in
 /* snapshot_letters.c: the same for all rows of a page of which some do not fit; *letters: how many became dead letters. */
 extern int64 snapshot_insert_fitting(SnapshotCopy *copy, const CopyNotes *notes, int64 *letters);
 
+/* Make the key of a row the one to search for; false: it cannot be read. And: keep the row as a dead letter. */
+extern bool snapshot_letter_search(SnapshotCopy *copy, const CopyTable *table, HeapRow *row, const MysqlRow *values);
+extern void snapshot_letter_write(SnapshotCopy *copy, const CopyTable *table, const MysqlRow *row, const ErrorData *edata);
+
+/* Tell the log of the first one of several. */
+extern void snapshot_letter_say(const SnapshotCopy *copy, const CopyTable *table, const ErrorData *edata, char *detail);
+
 /* Turn a row's text into the target's slot. False: a filter leaves it out, and only its key is there. */
 extern bool snapshot_fill_row(SnapshotCopy *copy, const CopyTable *table, HeapRow *row,
 							  const char *const *values, const uint32 *lengths);

@@ -55,14 +55,32 @@ try_piece(void *arg)
 	piece->replaced = snapshot_insert_rows(piece->copy, piece->notes, piece->from, piece->to, NULL);
 }
 
-/* A column of a row of the page; false: it cannot be read. */
+/* A column of a row; false: it cannot be read. */
 static bool
-read_cell(SnapshotCopy *copy, const MysqlRow *row, uint32 column, CdcCell *cell)
+read_cell(SnapshotCopy *copy, const CopyTable *table, const MysqlRow *row, uint32 column, CdcCell *cell)
 {
-	const CdcTableDef *def = copy->page->chunk->table->def;
 	CdcError	err;
 
-	return mysql_text_to_cell(&def->columns[column], row->values[column], row->lengths[column], &copy->arena, cell, &err) == CDC_OK;
+	return mysql_text_to_cell(&table->def->columns[column], row->values[column], row->lengths[column], &copy->arena, cell, &err) == CDC_OK;
+}
+
+bool
+snapshot_letter_search(SnapshotCopy *copy, const CopyTable *table, HeapRow *row, const MysqlRow *values)
+{
+	heap_row_begin(row);
+	cdc_arena_reset(&copy->arena);
+	for (uint32 i = 1; i <= table->def->nkey; i++)
+	{
+		int			column = cdc_table_def_key_column(table->def, i);
+		CdcCell		cell;
+
+		if (!read_cell(copy, table, values, column, &cell))
+			return false;
+		heap_row_set(row, column, &cell);
+	}
+	heap_row_make_key(row);
+	heap_row_search_new(row);
+	return true;
 }
 
 /* Look for the key of row "from" in what the stream did. */
@@ -75,18 +93,8 @@ look_for_key(void *arg)
 	HeapRow    *row = heap_row_open(table->target, table->def, &copy->types);
 
 	heap_bulk_begin(row->target);
-	heap_row_begin(row);
-	cdc_arena_reset(&copy->arena);
-	for (int i = 0; i < table->nkey; i++)
-	{
-		CdcCell		cell;
-
-		if (!read_cell(copy, &copy->page->rows[piece->from], table->key[i], &cell))
-			return;
-		heap_row_set(row, table->key[i], &cell);
-	}
-	heap_row_make_key(row);
-	heap_row_search_new(row);
+	if (!snapshot_letter_search(copy, table, row, &copy->page->rows[piece->from]))
+		return;
 	piece->is_known = (!piece->notes->overwrite && heap_bulk_exists(row->target)) ||
 		(piece->notes->any_deleted &&
 		 catalog_deleted_exists(copy->pipeline_id, table->table_id, chunk_key_bytes(row->target, row->target->search)));
@@ -95,9 +103,9 @@ look_for_key(void *arg)
 }
 
 static Datum
-row_image(SnapshotCopy *copy, const MysqlRow *row)
+row_image(SnapshotCopy *copy, const CopyTable *table, const MysqlRow *row)
 {
-	const CdcTableDef *def = copy->page->chunk->table->def;
+	const CdcTableDef *def = table->def;
 	HeapImage	image;
 
 	heap_image_begin(&image);
@@ -105,7 +113,7 @@ row_image(SnapshotCopy *copy, const MysqlRow *row)
 	{
 		CdcCell		cell;
 
-		if (read_cell(copy, row, i, &cell))
+		if (read_cell(copy, table, row, i, &cell))
 			heap_image_cell(&image, &def->columns[i], &cell);
 		else
 			heap_image_raw(&image, &def->columns[i], row->values[i], row->lengths[i]);
@@ -115,27 +123,27 @@ row_image(SnapshotCopy *copy, const MysqlRow *row)
 
 /* NULL when it cannot be read. */
 static bytea *
-row_key(SnapshotCopy *copy, const MysqlRow *row)
+row_key(SnapshotCopy *copy, const CopyTable *table, const MysqlRow *row)
 {
-	const CopyTable *table = copy->page->chunk->table;
+	const CdcTableDef *def = table->def;
 	CdcCell		cells[INDEX_MAX_KEYS];
 	HeapImageKey *key;
 
-	for (int i = 0; i < table->nkey; i++)
+	/* its target has such a key, so there are no more */
+	for (uint32 i = 0; i < def->nkey; i++)
 	{
-		if (!read_cell(copy, row, table->key[i], &cells[i]))
+		if (!read_cell(copy, table, row, cdc_table_def_key_column(def, i + 1), &cells[i]))
 			return NULL;
 	}
 	key = heap_image_key_begin();
-	for (int i = 0; i < table->nkey; i++)
-		heap_image_key_add(key, &table->def->columns[table->key[i]], &cells[i]);
+	for (uint32 i = 0; i < def->nkey; i++)
+		heap_image_key_add(key, &def->columns[cdc_table_def_key_column(def, i + 1)], &cells[i]);
 	return heap_image_key_end(key);
 }
 
-static void
-write_letter(SnapshotCopy *copy, const MysqlRow *row, const ErrorData *edata)
+void
+snapshot_letter_write(SnapshotCopy *copy, const CopyTable *table, const MysqlRow *row, const ErrorData *edata)
 {
-	const CopyTable *table = copy->page->chunk->table;
 	CatalogDeadLetter letter = {
 		.pipeline_id = copy->pipeline_id,
 		.table_id = table->table_id,
@@ -146,8 +154,8 @@ write_letter(SnapshotCopy *copy, const MysqlRow *row, const ErrorData *edata)
 	};
 
 	cdc_arena_reset(&copy->arena);
-	letter.after = row_image(copy, row);
-	letter.new_key = row_key(copy, row);
+	letter.after = row_image(copy, table, row);
+	letter.new_key = row_key(copy, table, row);
 	catalog_dead_letter_insert(&letter);
 }
 
@@ -160,21 +168,20 @@ keep_row(Piece *piece, const ErrorData *edata)
 		(void) util_subtransaction(look_for_key, piece, false);	/* a key that cannot be read is not known */
 	if (piece->is_known)
 		return false;
-	write_letter(piece->copy, &piece->copy->page->rows[piece->from], edata);
+	snapshot_letter_write(piece->copy, piece->copy->page->chunk->table, &piece->copy->page->rows[piece->from], edata);
 	return true;
 }
 
-static void
-say_first(const SnapshotCopy *copy, const ErrorData *edata)
+void
+snapshot_letter_say(const SnapshotCopy *copy, const CopyTable *table, const ErrorData *edata, char *detail)
 {
-	const CopyTable *table = copy->page->chunk->table;
 	const UtilErrorInfo *info = util_error_info(edata);
 
 	ereport(LOG,
 			(errcode(info->sqlstate),
 			 errmsg("rows of source table \"%s.%s\" of pipeline \"%s\" that are being copied become dead letters: %s",
 					table->source_schema, table->source_table, copy->pipeline_name, info->message),
-			 errdetail("It is chunk %d; the error is that of its first one.", copy->page->chunk->chunk_no),
+			 errdetail_internal("%s", detail),
 			 errhint("See the view cdc_dead_letters.")));
 }
 
@@ -211,7 +218,8 @@ go_through(SnapshotCopy *copy, const CopyNotes *notes, bool keep, uint8 *left_ou
 			continue;
 		left_out[piece.from / 8] |= 1 << piece.from % 8;
 		if (keep_row(&piece, edata) && (*letters)++ == 0)
-			say_first(copy, edata);
+			snapshot_letter_say(copy, copy->page->chunk->table, edata,
+								psprintf("It is chunk %d; the error is that of its first one.", copy->page->chunk->chunk_no));
 		piece.from++;
 	}
 	MemoryContextSwitchTo(old);

@@ -16,6 +16,9 @@
  *	     that is not there any more was removed by a change that is still to come,
  *	     or the key is another one now: its key stays noted as one without a row.
  *
+ *	  A row that does not fit becomes a dead letter, if the pipeline wants that; its
+ *	  entry is dealt with as if it was written.
+ *
  *	  A table is handed over when no entry is left to be read and the stream has
  *	  passed all their marks. Only one worker reads for a table, the one that has
  *	  its plan's lock.
@@ -39,6 +42,7 @@
 #include "catalog/catalog_lock.h"
 #include "mysql/mysql_text.h"
 #include "snapshot/snapshot_copy.h"
+#include "util/util_subtransaction.h"
 #include "util/util_wait.h"
 
 /* Keys that are asked for at a time, and the most text of their rows that is kept. */
@@ -193,11 +197,22 @@ is_unchanged(const CatalogReread *entry)
 		strcmp(now->gtid ? now->gtid : "", entry->gtid ? entry->gtid : "") == 0;
 }
 
+/* An entry is dealt with. */
+static void
+put_done(const Answer *answer, CatalogReread *entry)
+{
+	entry->is_read = true;
+	entry->at = answer->seen;
+	entry->gtid = NULL;
+	catalog_reread_put(entry);
+}
+
 /* Write one row, when its entry is unchanged; the entry is dealt with then. */
 static void
 write_row(SnapshotCopy *copy, Answer *answer, HeapRow *row, const MysqlRow *values)
 {
 	HeapTarget *target = row->target;
+	CatalogReread done;
 	CatalogReread *entry;
 	bool		is_in = snapshot_fill_row(copy, answer->table, row, values->values, values->lengths);
 
@@ -217,14 +232,13 @@ write_row(SnapshotCopy *copy, Answer *answer, HeapRow *row, const MysqlRow *valu
 			heap_target_insert(target);
 		catalog_deleted_remove(entry->pipeline_id, entry->table_id, entry->key);
 	}
-	entry->is_read = true;
-	entry->at = answer->seen;
-	entry->gtid = NULL;
-	catalog_reread_put(entry);
+	/* the entry itself stays: should this be undone, it is looked at again */
+	done = *entry;
+	put_done(answer, &done);
 }
 
 static int64
-write_rows(SnapshotCopy *copy, Answer *answer)
+write_rows(SnapshotCopy *copy, Answer *answer, List *rows)
 {
 	MemoryContext row_cxt = AllocSetContextCreate(CurrentMemoryContext, "cdc snapshot row", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old;
@@ -233,7 +247,7 @@ write_rows(SnapshotCopy *copy, Answer *answer)
 	ListCell   *lc;
 
 	old = MemoryContextSwitchTo(row_cxt);
-	foreach(lc, answer->rows)
+	foreach(lc, rows)
 	{
 		util_check_interrupts();
 		MemoryContextReset(row_cxt);
@@ -243,6 +257,104 @@ write_rows(SnapshotCopy *copy, Answer *answer)
 	replaced = heap_row_take_replaced(row);
 	heap_row_close(row);
 	MemoryContextDelete(row_cxt);
+	return replaced;
+}
+
+/* ----------------------------------------------------- rows that do not fit */
+
+/* Rows that are tried together. */
+typedef struct Try
+{
+	SnapshotCopy *copy;
+	Answer	   *answer;
+	List	   *rows;			/* of MysqlRow */
+	int64		replaced;
+	bytea	   *key;			/* of the first one; NULL: it cannot be read */
+} Try;
+
+static void
+try_rows(void *arg)
+{
+	Try		   *try = arg;
+
+	try->replaced = write_rows(try->copy, try->answer, try->rows);
+}
+
+static void
+find_key(void *arg)
+{
+	Try		   *try = arg;
+	const CopyTable *table = try->answer->table;
+	HeapRow    *row = heap_row_open(table->target, table->def, &try->copy->types);
+
+	if (snapshot_letter_search(try->copy, table, row, linitial(try->rows)))
+		try->key = chunk_key_bytes(row->target, row->target->search);
+	heap_row_close(row);
+}
+
+/*
+ * A row does not fit. It becomes a letter, like one that a chunk brings: later changes of its key supersede it, and until then the
+ * target lacks it. Its key stays noted as one without a row.
+ */
+static bool
+keep_row(Try *try, const ErrorData *edata)
+{
+	CatalogReread *entry;
+	CatalogReread done;
+	ErrorData  *unreadable;
+
+	try->key = NULL;
+	unreadable = util_subtransaction(find_key, try, false);
+	if (unreadable != NULL)
+		ReThrowError(unreadable);
+	if (try->key == NULL)
+		ReThrowError(unconstify(ErrorData *, edata));
+	entry = find_entry(try->answer->entries, try->key);
+	if (entry == NULL)
+		return false;
+	try->answer->entries = list_delete_ptr(try->answer->entries, entry);
+	if (!is_unchanged(entry))
+		return false;
+	snapshot_letter_write(try->copy, try->answer->table, linitial(try->rows), edata);
+	done = *entry;
+	put_done(try->answer, &done);
+	return true;
+}
+
+/* Write rows together; when one does not fit, one by one. Returns what a policy changed. */
+static int64
+write_fitting(SnapshotCopy *copy, Answer *answer, int64 *letters)
+{
+	Try			try = {.copy = copy,.answer = answer,.rows = answer->rows};
+	List	   *entries = list_copy(answer->entries);
+	int64		replaced = 0;
+	ErrorData  *edata;
+	ListCell   *lc;
+
+	/* what is wrong with the target as a whole stops the table */
+	heap_row_close(heap_row_open(answer->table->target, answer->table->def, &copy->types));
+	edata = util_subtransaction(try_rows, &try, true);
+	if (edata == NULL)
+		return try.replaced;
+	if (!heap_error_is_tables_own(edata->sqlerrcode))
+		ReThrowError(edata);
+	answer->entries = entries;
+	foreach(lc, answer->rows)
+	{
+		entries = list_copy(answer->entries);
+		try.rows = list_make1(lfirst(lc));
+		edata = util_subtransaction(try_rows, &try, true);
+		if (edata == NULL)
+		{
+			replaced += try.replaced;
+			continue;
+		}
+		if (!heap_error_is_tables_own(edata->sqlerrcode))
+			ReThrowError(edata);
+		answer->entries = entries;
+		if (keep_row(&try, edata) && (*letters)++ == 0)
+			snapshot_letter_say(copy, answer->table, edata, pstrdup("It is the first one of some that are read again."));
+	}
 	return replaced;
 }
 
@@ -261,6 +373,7 @@ write_answer(SnapshotCopy *copy, Answer *answer)
 	CopyTable  *table = answer->table;
 	ErrorContextCallback frame = {.previous = error_context_stack,.callback = reread_error_context,.arg = copy};
 	int64		replaced = 0;
+	int64		letters = 0;
 	ListCell   *lc;
 
 	error_context_stack = &frame;
@@ -270,7 +383,7 @@ write_answer(SnapshotCopy *copy, Answer *answer)
 	MemoryContextSwitchTo(copy->step_cxt);
 	if (snapshot_table_is_due(copy, table))
 	{
-		replaced = write_rows(copy, answer);
+		replaced = copy->keep_dead_letters ? write_fitting(copy, answer, &letters) : write_rows(copy, answer, answer->rows);
 		foreach(lc, answer->is_whole ? answer->entries : NIL)
 		{
 			const CatalogReread *entry = lfirst(lc);
@@ -284,8 +397,8 @@ write_answer(SnapshotCopy *copy, Answer *answer)
 	error_context_stack = frame.previous;
 	MemoryContextSwitchTo(copy->step_cxt);
 	pgstat_report_stat(false);
-	if (replaced > 0)
-		copy->hooks.publish(copy->hooks.arg, table->table_id, replaced, 0);
+	if (replaced > 0 || letters > 0)
+		copy->hooks.publish(copy->hooks.arg, table->table_id, replaced, letters);
 }
 
 bool
