@@ -334,7 +334,7 @@ take_known(SnapshotCandidate *c)
 	c->table.target = now->target;
 	c->before = now->definition;
 	c->was_copying = begins_anew(now);
-	c->table.own_rows = now->own_rows;
+	c->table.own_rows = c->own_before = now->own_rows;
 	c->is_merged = now->own_rows != (Datum) 0;
 	if (OidIsValid(now->swap_into))
 	{
@@ -519,6 +519,7 @@ write_down(SnapshotPrepare *p, List *known, List *left, const CatalogPosition *d
 			catalog_shadow_drop(table->target);
 	}
 	taken = list_concat(snapshot_targets_of_others(p->pipeline), list_copy(known));
+	snapshot_merge_begin_round(p, known);
 	foreach(lc, p->candidates)
 	{
 		SnapshotCandidate *c = lfirst(lc);
@@ -549,10 +550,13 @@ write_down(SnapshotPrepare *p, List *known, List *left, const CatalogPosition *d
 			snapshot_find_place(p, c);
 		c->table.state = c->is_first ? snapshot_start_state(&p->start) : CATALOG_TABLE_SNAPSHOT;
 		find_target(p, c, others);
+		c->had_turn = true;
+		snapshot_merge_had_turn(p, c, known);
 		if (!c->is_known)
 			taken = lappend(taken, &c->table);
 		due = lappend(due, c);
 	}
+	snapshot_merge_end_round(p);
 
 	foreach(lc, p->marked)
 	{

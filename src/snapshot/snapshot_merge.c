@@ -9,6 +9,11 @@
  *	  target's place: its own rows are deleted when it begins, and come again
  *	  chunk by chunk. Readers see them missing meanwhile, never twice.
  *
+ *	  Tables that exchange their names exchange what tells their rows, where that is the
+ *	  name. They are copied anew in one round: each takes what another one of the
+ *	  round had, whose rows go with that. Should that one stop, so does who took from it:
+ *	  both would claim the same rows else.
+ *
  *	  Tables come one after the other, also those of several pipelines
  *	  (catalog_lock_merge): each finds the layout that those before it left.
  *
@@ -53,17 +58,28 @@ snapshot_merge_fit(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid)
 				 errdetail("%s", sql)));
 }
 
+/*
+ * What tells the candidate's rows. What another table of the round, which is still to have its turn, had until now is free: that one's
+ * rows go, as they would then.
+ */
 Datum
-snapshot_merge_own(const SnapshotCandidate *c, HeapRow *row)
+snapshot_merge_own(const SnapshotPrepare *p, SnapshotCandidate *c, HeapRow *row, Oid relid)
 {
 	Datum		own_rows = heap_shard_own_rows(row);
 	ListCell   *lc;
 
 	foreach(lc, c->sharers)
 	{
-		const CatalogTable *other = lfirst(lc);
+		CatalogTable *other = lfirst(lc);
 
-		if (!heap_shard_differs(other->own_rows, own_rows))
+		if (heap_shard_differs(other->own_rows, own_rows))
+			continue;
+		if (list_member_ptr(p->moving, other))
+		{
+			(void) heap_shard_empty(relid, other->own_rows);
+			c->took_from = lappend(c->took_from, other);
+		}
+		else
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("rows of source tables \"%s.%s\" and \"%s.%s\" could not be told apart in target \"%s.%s\"",
@@ -84,7 +100,7 @@ snapshot_merge_anew(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid)
 	(void) heap_shard_empty(relid, c->table.own_rows);
 	snapshot_merge_fit(p, c, relid);
 	row = heap_row_open(relid, c->def, &p->options);
-	own_rows = snapshot_merge_own(c, row);
+	own_rows = snapshot_merge_own(p, c, row, relid);
 	heap_row_close(row);
 	if (heap_shard_has_rows(relid, own_rows))
 		ereport(ERROR,
@@ -95,4 +111,107 @@ snapshot_merge_anew(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid)
 				 errhint("Delete them, then use cdc_resync_table().")));
 	/* only now: when this fails, the rows that are there stay the old ones */
 	c->table.own_rows = own_rows;
+}
+
+/* ------------------------------------------------------------------- one round */
+
+static CatalogTable *
+known_row(const SnapshotCandidate *c, List *known)
+{
+	ListCell   *lc;
+
+	foreach(lc, known)
+	{
+		CatalogTable *table = lfirst(lc);
+
+		if (c->is_known && table->table_id == c->table.table_id)
+			return table;
+	}
+	return NULL;
+}
+
+void
+snapshot_merge_begin_round(SnapshotPrepare *p, List *known)
+{
+	ListCell   *lc;
+
+	foreach(lc, p->candidates)
+	{
+		SnapshotCandidate *c = lfirst(lc);
+		CatalogTable *table = known_row(c, known);
+
+		if (table != NULL && table->own_rows != (Datum) 0 && c->error == NULL && !c->put_off)
+			p->moving = lappend(p->moving, table);
+	}
+}
+
+void
+snapshot_merge_had_turn(SnapshotPrepare *p, const SnapshotCandidate *c, List *known)
+{
+	CatalogTable *table = known_row(c, known);
+
+	if (table == NULL)
+		return;
+	p->moving = list_delete_ptr(p->moving, table);
+	if (c->error == NULL && !c->put_off)
+		table->own_rows = c->table.own_rows;
+}
+
+/* Is a table, by its row in the catalog, not copied anew after all? */
+static bool
+is_left(const SnapshotPrepare *p, const CatalogTable *table)
+{
+	ListCell   *lc;
+
+	foreach(lc, p->candidates)
+	{
+		const SnapshotCandidate *c = lfirst(lc);
+
+		if (c->is_known && c->table.table_id == table->table_id)
+			return c->error != NULL || c->put_off || !c->had_turn;
+	}
+	return true;
+}
+
+static const CatalogTable *
+took_from_left(const SnapshotPrepare *p, const SnapshotCandidate *c)
+{
+	ListCell   *lc;
+
+	foreach(lc, c->took_from)
+	{
+		if (is_left(p, lfirst(lc)))
+			return lfirst(lc);
+	}
+	return NULL;
+}
+
+void
+snapshot_merge_end_round(SnapshotPrepare *p)
+{
+	bool		any = true;
+
+	while (any)
+	{
+		ListCell   *lc;
+
+		any = false;
+		foreach(lc, p->candidates)
+		{
+			SnapshotCandidate *c = lfirst(lc);
+			const CatalogTable *other = c->error == NULL ? took_from_left(p, c) : NULL;
+
+			if (other == NULL)
+				continue;
+			c->error = util_error_info_make(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+											psprintf("source table \"%s.%s\" cannot take the rows of source table \"%s.%s\" in target \"%s.%s\"",
+													 c->table.source_schema, c->table.source_table, other->source_schema, other->source_table,
+													 c->table.target_schema, c->table.target_table),
+											pstrdup("Both have other names now, which tell their rows from others, and the other table could not be copied anew."),
+											pstrdup("Mend that table, then use cdc_resync_table() for both, in one transaction."));
+			c->table.state = CATALOG_TABLE_STOPPED;
+			c->table.own_rows = c->own_before;
+			any = true;
+		}
+	}
 }

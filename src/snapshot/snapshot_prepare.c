@@ -354,7 +354,7 @@ snapshot_make_target(const SnapshotPrepare *p, SnapshotCandidate *c)
 	/* opening checks rights, key and columns */
 	row = heap_row_open(relid, c->def, &p->options);
 	if (c->is_merged)
-		table->own_rows = snapshot_merge_own(c, row);
+		table->own_rows = snapshot_merge_own(p, c, row, relid);
 	c->keeps_rows = c->is_merged ? snapshot_start_keeps_own(&p->start, table, relid)
 		: snapshot_start_keeps_rows(&p->start, table, row->target);
 	if (c->keeps_rows && c->def->nkey == 0)

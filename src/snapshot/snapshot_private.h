@@ -33,6 +33,9 @@ typedef struct SnapshotCandidate
 	bool		put_off;		/* it is locked at the source, says error: to be tried again */
 	bool		is_merged;		/* others may share its target */
 	List	   *sharers;		/* of CatalogTable: who does */
+	bool		had_turn;		/* its target was looked for */
+	List	   *took_from;		/* of CatalogTable: tables of the same round whose rows in the target had what tells its own now */
+	Datum		own_before;		/* what told its own rows until now; 0: nothing */
 	bool		has_no_place;	/* no target can have the names that the routes give */
 	Datum		before;			/* the definition that its target was made for, 0: none */
 	SchemaEvolve *fit;			/* how the target was brought into the table's present shape; NULL: it was not there */
@@ -60,6 +63,7 @@ typedef struct SnapshotPrepare
 	int			locked;			/* how many tables were found locked */
 	bool		more;			/* not all tables were asked for: the stream stands still meanwhile */
 	List	   *candidates;		/* of SnapshotCandidate */
+	List	   *moving;			/* of CatalogTable: merged ones that are copied anew in this round, and have not had their turn */
 } SnapshotPrepare;
 
 /* ---- snapshot_prepare.c ---- */
@@ -139,10 +143,18 @@ extern bool snapshot_begin_anew(int32 pipeline_id, const CatalogTable *table);
 extern void snapshot_merge_fit(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid);
 
 /* Which rows are its own. Throws when they cannot be told from those of the others. */
-extern Datum snapshot_merge_own(const SnapshotCandidate *c, HeapRow *row);
+extern Datum snapshot_merge_own(const SnapshotPrepare *p, SnapshotCandidate *c, HeapRow *row, Oid relid);
 
 /* A table that shares its target is copied anew: its own rows go first. */
 extern void snapshot_merge_anew(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid);
+
+/*
+ * Tables of one round may pass what tells their rows on to each other, as names do in one RENAME. Known ones (List of CatalogTable) of
+ * these; a candidate had its turn; and, when all had: those that took from one that is stopped are stopped too.
+ */
+extern void snapshot_merge_begin_round(SnapshotPrepare *p, List *known);
+extern void snapshot_merge_had_turn(SnapshotPrepare *p, const SnapshotCandidate *c, List *known);
+extern void snapshot_merge_end_round(SnapshotPrepare *p);
 
 /* ---- snapshot_swap.c ---- */
 
