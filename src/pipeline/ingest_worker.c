@@ -286,19 +286,21 @@ hand_over(Ingest *ingest, TimestampTz now)
  * Let tables join or leave, or begin anew: between two source transactions,
  * with all that was read durable, so that the durable position is where they
  * join. A position that is not known yet comes with the first event. again: also
- * those that were locked at the source when they wanted to.
+ * those that were locked at the source when they wanted to. APPLY_REWIND: what was
+ * read could not be made durable, and comes again first.
  */
-static void
+static ApplyResult
 join(Ingest *ingest, bool again)
 {
 	const CatalogPosition *durable = apply_durable(ingest->apply);
 	bool		taken;
 
 	if (apply_in_transaction(ingest->apply))
-		return;
-	apply_flush(ingest->apply, true);
+		return APPLY_OK;
+	if (apply_flush(ingest->apply, true) == APPLY_REWIND)
+		return APPLY_REWIND;
 	if (!cdc_position_is_known(&durable->position))
-		return;
+		return APPLY_OK;
 
 	/* before the look: a later wish counts */
 	ingest->worker->slot->join_wanted = false;
@@ -317,6 +319,7 @@ join(Ingest *ingest, bool again)
 	check_tables_left(ingest);
 	if (!ingest->said_state && ingest->pending > 0)
 		want_snapshot_worker(ingest);
+	return APPLY_OK;
 }
 
 /* Work on what was asked for concerning dead letters; between two source transactions. */
@@ -447,11 +450,12 @@ follow(Ingest *ingest)
 
 			if (apply_take_index_wish(ingest->apply))
 				want_snapshot_worker(ingest);
-			if (is_join_place(ingest))
-				join(ingest, true);
-			else if (ingest->join_due || ingest->worker->slot->join_wanted || again ||
-					 apply_gathering_is_over(ingest->apply, result != CDC_SOURCE_EVENT))
-				join(ingest, again);
+			if (is_join_place(ingest) || ingest->join_due || ingest->worker->slot->join_wanted || again ||
+				apply_gathering_is_over(ingest->apply, result != CDC_SOURCE_EVENT))
+			{
+				if (join(ingest, again || is_join_place(ingest)) == APPLY_REWIND)
+					return;
+			}
 			if ((ingest->letters_due || ingest->worker->slot->letters_wanted) && work_on_letters(ingest) == APPLY_REWIND)
 				return;
 			if (TimestampDifferenceExceeds(ingest->pruned_at, now, PRUNE_MS) && prune_letters(ingest, now) == APPLY_REWIND)
@@ -563,7 +567,7 @@ ingest_run(Worker *worker)
 	ingest.apply = apply_create(worker->pipeline, ingest.log, worker->endpoint, publish_table, tell_progress, &ingest);
 	ingest.started_at = apply_durable(ingest.apply)->position;
 	apply_refuse_cascades(ingest.apply);
-	join(&ingest, true);
+	(void) join(&ingest, true);	/* nothing was read yet that could fail */
 	worker->transaction_arg = ingest.apply;
 	worker->transaction = open_transaction;
 	check_tables_left(&ingest);
