@@ -254,6 +254,8 @@ CREATE TABLE cdc_bridge.dead_letter
 	-- SHA-256 of the key that is still to be removed, resp. written; NULL: none, or a later change has decided
 	old_key bytea,
 	new_key bytea,
+	-- outgoing: the chunk that it is shipped again in, and that the sink has not got for good yet
+	chunk_no integer,
 	CONSTRAINT dead_letter_pkey PRIMARY KEY (pipeline_id, dead_letter_id)
 );
 COMMENT ON TABLE cdc_bridge.dead_letter IS 'changes that could not be applied, with all they said';

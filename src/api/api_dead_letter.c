@@ -45,7 +45,6 @@ ask(FunctionCallInfo fcinfo, const char *function, bool discards)
 
 	PreventCommandIfReadOnly(function);
 	pipeline = api_lock_pipeline(fcinfo);
-	api_check_incoming(pipeline, function);
 	request.pipeline_id = pipeline->id;
 	request.tables = api_list_arg(fcinfo, 1, TEXTOID, "tables");
 	request.ids = api_list_arg(fcinfo, 2, INT8OID, "ids");

@@ -35,16 +35,12 @@
 #include "apply/apply_private.h"
 #include "catalog/catalog_dead_letter.h"
 #include "heap/heap_image.h"
-#include "util/util_pattern.h"
 #include "util/util_subtransaction.h"
 #include "util/util_wait.h"
 
 /* Most letters of one transaction that are tried, resp. looked at; each that is tried takes a subtransaction. */
 #define TRIED_MAX 50
 #define SEEN_MAX 2000
-
-/* Workers that may end with a request at the same place. */
-#define ATTEMPTS_MAX 5
 
 /* ------------------------------------------------------------- letters -> changes */
 
@@ -252,24 +248,6 @@ try_letter(Apply *apply, const CatalogDeadLetter *letter, CatalogLetterRequest *
 
 /* --------------------------------------------------------------------- one request */
 
-static bool
-is_meant(const CatalogLetterRequest *request, const CatalogDeadLetter *letter)
-{
-	ListCell   *lc;
-	bool		fits = request->ids == NIL;
-
-	foreach(lc, request->ids)
-		fits |= strtoll(lfirst(lc), NULL, 10) == letter->id;
-	if (!fits || request->tables == NIL)
-		return fits;
-	foreach(lc, request->tables)
-	{
-		if (util_pattern_match(lfirst(lc), letter->source_schema, letter->source_table))
-			return true;
-	}
-	return false;
-}
-
 /* Some letters of the request, in the open transaction; it is done when there is none left. */
 static void
 work(Apply *apply, CatalogLetterRequest *request)
@@ -294,7 +272,7 @@ work(Apply *apply, CatalogLetterRequest *request)
 			break;
 		}
 		request->last_id = letter->id;
-		if (!is_meant(request, letter))
+		if (!catalog_letter_request_means(request, letter))
 			continue;
 		if (request->discards)
 		{
@@ -307,31 +285,6 @@ work(Apply *apply, CatalogLetterRequest *request)
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(letter_cxt);
-}
-
-static void
-say_end(const Apply *apply, const CatalogLetterRequest *request)
-{
-	if (request->state == CATALOG_LETTER_REQUEST_FAILED)
-		ereport(LOG,
-				(errmsg("request " INT64_FORMAT " of pipeline \"%s\" to replay dead letters is given up", request->request, apply->pipeline_name),
-				 errdetail("Workers ended with it %d times at the same place, before the dead letter after " INT64_FORMAT ".",
-						   ATTEMPTS_MAX, request->last_id)));
-	else if (request->state == CATALOG_LETTER_REQUEST_DONE)
-		ereport(LOG,
-				(errmsg("request " INT64_FORMAT " of pipeline \"%s\": " INT64_FORMAT " dead letters were %s, " INT64_FORMAT
-						" failed again, " INT64_FORMAT " were left alone", request->request, apply->pipeline_name,
-						request->settled, request->discards ? "discarded" : "replayed", request->failed, request->left_alone)));
-}
-
-/* The first step of a process only counts that it tries. */
-static void
-take_up(Apply *apply, CatalogLetterRequest *request)
-{
-	apply->replaying = request->request;
-	if (request->state == CATALOG_LETTER_REQUEST_QUEUED)
-		request->started_at = GetCurrentTimestamp();
-	request->state = ++request->attempts > ATTEMPTS_MAX ? CATALOG_LETTER_REQUEST_FAILED : CATALOG_LETTER_REQUEST_RUNNING;
 }
 
 static bool
@@ -349,18 +302,18 @@ step(Apply *apply)
 		return false;
 	}
 	if (apply->replaying != request->request)
-		take_up(apply, request);
+	{
+		apply->replaying = request->request;
+		catalog_letter_request_take_up(request);
+	}
 	else
 	{
 		work(apply, request);
 		request->attempts = 0;
 	}
-	if (request->state == CATALOG_LETTER_REQUEST_DONE || request->state == CATALOG_LETTER_REQUEST_FAILED)
-		request->finished_at = GetCurrentTimestamp();
 	PushActiveSnapshot(GetTransactionSnapshot());
-	catalog_letter_request_update(request);
+	catalog_letter_request_worked(request, apply->pipeline_name);
 	PopActiveSnapshot();
-	say_end(apply, request);
 	apply_commit(apply);
 	return true;
 }

@@ -37,44 +37,25 @@
 #include "heap/heap_image.h"
 #include "util/util_subtransaction.h"
 
-/* Two bits for each key, so that a hundred thousand letters leave one look in twenty-five. */
-#define BITMAP_BITS (1 << 20)
-
-static uint32
-bit_of(int32 table_id, const bytea *key, int which)
-{
-	uint32		hash;
-
-	memcpy(&hash, VARDATA_ANY(key) + which * sizeof(hash), sizeof(hash));
-	return (hash ^ ((uint32) table_id * 2654435761u)) % BITMAP_BITS;
-}
-
 static void
 add_key(void *arg, int32 table_id, const bytea *key)
 {
 	Apply	   *apply = arg;
 
 	if (apply->letter_bits == NULL)
-		apply->letter_bits = MemoryContextAllocZero(apply->cxt, BITMAP_BITS / 8);
-	for (int i = 0; i < 2; i++)
 	{
-		uint32		bit = bit_of(table_id, key, i);
+		MemoryContext old = MemoryContextSwitchTo(apply->cxt);
 
-		apply->letter_bits[bit / 8] |= 1 << bit % 8;
+		apply->letter_bits = catalog_letter_bits_make();
+		MemoryContextSwitchTo(old);
 	}
+	catalog_letter_bits_add(apply->letter_bits, table_id, key);
 }
 
 static bool
 may_have_letter(const Apply *apply, int32 table_id, const bytea *key)
 {
-	for (int i = 0; i < 2; i++)
-	{
-		uint32		bit = bit_of(table_id, key, i);
-
-		if ((apply->letter_bits[bit / 8] & 1 << bit % 8) == 0)
-			return false;
-	}
-	return true;
+	return catalog_letter_bits_may_have(apply->letter_bits, table_id, key);
 }
 
 /* The table is opened: read which keys have letters, as far as that is not known yet. */

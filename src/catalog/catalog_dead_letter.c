@@ -49,6 +49,13 @@ is_open(HeapTuple tuple, TupleDesc desc)
 	return state == CATALOG_LETTER_WAITING || state == CATALOG_LETTER_FAILED;
 }
 
+/* Is it open, and not just being shipped again? */
+static bool
+is_free(HeapTuple tuple, TupleDesc desc)
+{
+	return is_open(tuple, desc) && catalog_get_int32(tuple, desc, Anum_dead_letter_chunk_no) == 0;
+}
+
 static bytea *
 get_key(HeapTuple tuple, TupleDesc desc, int attnum)
 {
@@ -94,6 +101,7 @@ catalog_dead_letter_insert(const CatalogDeadLetter *letter)
 	set_datum(values, nulls, Anum_dead_letter_last_attempt_at, now);
 	set_datum(values, nulls, Anum_dead_letter_old_key, PointerGetDatum(letter->old_key));
 	set_datum(values, nulls, Anum_dead_letter_new_key, PointerGetDatum(letter->new_key));
+	set_datum(values, nulls, Anum_dead_letter_chunk_no, Int32GetDatum(letter->chunk_no));
 
 	rel = table_open(catalog_relation_oid(CATALOG_REL_DEAD_LETTER), RowExclusiveLock);
 	catalog_tuple_insert(rel, values, nulls);
@@ -128,6 +136,7 @@ letter_from_tuple(HeapTuple tuple, TupleDesc desc)
 	letter->newer = catalog_get_list(tuple, desc, Anum_dead_letter_newer);
 	letter->old_key = get_key(tuple, desc, Anum_dead_letter_old_key);
 	letter->new_key = get_key(tuple, desc, Anum_dead_letter_new_key);
+	letter->chunk_no = catalog_get_int32(tuple, desc, Anum_dead_letter_chunk_no);
 	return letter;
 }
 
@@ -170,7 +179,7 @@ catalog_dead_letter_next(int32 pipeline_id, int64 after_id)
 	while (result == NULL && HeapTupleIsValid(tuple = catalog_scan_next_ordered(&scan, ForwardScanDirection)))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (is_open(tuple, RelationGetDescr(scan.rel)))
+		if (is_free(tuple, RelationGetDescr(scan.rel)))
 			result = letter_from_tuple(tuple, RelationGetDescr(scan.rel));
 	}
 	catalog_scan_end(&scan);
@@ -196,6 +205,42 @@ catalog_dead_letter_each(int32 pipeline_id, CatalogLetterLook look, void *arg)
 	}
 	catalog_scan_end(&scan);
 	MemoryContextDelete(cxt);
+}
+
+List *
+catalog_dead_letter_in_chunks(int32 pipeline_id)
+{
+	List	   *result = NIL;
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	begin_above(&scan, AccessShareLock, pipeline_id, 0);
+	while (HeapTupleIsValid(tuple = catalog_scan_next_ordered(&scan, ForwardScanDirection)))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (catalog_get_int32(tuple, RelationGetDescr(scan.rel), Anum_dead_letter_chunk_no) != 0)
+			result = lappend(result, letter_from_tuple(tuple, RelationGetDescr(scan.rel)));
+	}
+	catalog_scan_end(&scan);
+	return result;
+}
+
+List *
+catalog_dead_letter_tables(int32 pipeline_id)
+{
+	List	   *result = NIL;
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	begin_above(&scan, AccessShareLock, pipeline_id, 0);
+	while (HeapTupleIsValid(tuple = catalog_scan_next_ordered(&scan, ForwardScanDirection)))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (is_open(tuple, RelationGetDescr(scan.rel)))
+			result = list_append_unique_oid(result, (Oid) catalog_get_int32(tuple, RelationGetDescr(scan.rel), Anum_dead_letter_table_id));
+	}
+	catalog_scan_end(&scan);
+	return result;
 }
 
 bool
@@ -286,6 +331,7 @@ update_state(LetterUpdate *update, CatalogLetterState state, const char *reason)
 	update_set(update, Anum_dead_letter_reason, reason != NULL ? CStringGetTextDatum(reason) : (Datum) 0);
 	update_set(update, Anum_dead_letter_old_key, (Datum) 0);
 	update_set(update, Anum_dead_letter_new_key, (Datum) 0);
+	update_set(update, Anum_dead_letter_chunk_no, (Datum) 0);
 }
 
 void
@@ -316,6 +362,24 @@ catalog_dead_letter_settle(const CatalogDeadLetter *letter, CatalogLetterState s
 			for (int i = 0; i < 4; i++)
 				update.replaces[Anum_dead_letter_error - 1 + i] = true;
 		}
+		catalog_tuple_update(scan.rel, tuple, update.values, update.nulls, update.replaces);
+	}
+	catalog_scan_end(&scan);
+}
+
+void
+catalog_dead_letter_set_chunk(int32 pipeline_id, int64 id, int32 chunk_no, int64 request)
+{
+	LetterUpdate update = {0};
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	begin_above(&scan, RowExclusiveLock, pipeline_id, id - 1);
+	tuple = catalog_scan_next_ordered(&scan, ForwardScanDirection);
+	if (HeapTupleIsValid(tuple) && catalog_get_int64(tuple, RelationGetDescr(scan.rel), Anum_dead_letter_id) == id)
+	{
+		update_set(&update, Anum_dead_letter_chunk_no, Int32GetDatum(chunk_no));
+		update_set(&update, Anum_dead_letter_request, Int64GetDatum(request));
 		catalog_tuple_update(scan.rel, tuple, update.values, update.nulls, update.replaces);
 	}
 	catalog_scan_end(&scan);
@@ -388,7 +452,7 @@ supersede_half(int32 pipeline_id, int32 table_id, AttrNumber half, const bytea *
 		bool		is_moot;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!is_open(tuple, desc) ||
+		if (!is_free(tuple, desc) ||
 			(catalog_get_int64(tuple, desc, Anum_dead_letter_id) >= before_id &&
 			 strcmp(catalog_get_text(tuple, desc, Anum_dead_letter_operation), "snapshot") != 0))
 			continue;
@@ -429,7 +493,7 @@ catalog_dead_letter_take_rows(int32 pipeline_id, int32 table_id, const bytea *ke
 		LetterUpdate update = {0};
 
 		CHECK_FOR_INTERRUPTS();
-		if (!is_open(tuple, RelationGetDescr(scan.rel)))
+		if (!is_free(tuple, RelationGetDescr(scan.rel)))
 			continue;
 		update_state(&update, CATALOG_LETTER_SUPERSEDED, reason);
 		catalog_tuple_update(scan.rel, tuple, update.values, update.nulls, update.replaces);

@@ -13,6 +13,10 @@
  *	  and write, as SHA-256. When a later change of such a key is applied that half
  *	  of the letter is moot, and the letter is SUPERSEDED when no half is left.
  *
+ *	  Of an outgoing pipeline the export worker does all this, and the OID of the
+ *	  table stands where others have their number of it. A letter that is shipped again is open, with the
+ *	  number of its chunk, until the sink has that; nobody else touches it meanwhile.
+ *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
  */
@@ -63,6 +67,7 @@ typedef struct CatalogDeadLetter
 	List	   *newer;			/* columns of "after" that are out of date, List of char * */
 	bytea	   *old_key;		/* to be removed; NULL: none */
 	bytea	   *new_key;		/* to be written */
+	int32		chunk_no;		/* outgoing: the chunk that it is shipped again in, until the sink has that; 0: none */
 } CatalogDeadLetter;
 
 extern void catalog_dead_letter_insert(const CatalogDeadLetter *letter);
@@ -93,6 +98,20 @@ extern void catalog_dead_letter_settle(const CatalogDeadLetter *letter, CatalogL
  */
 extern int	catalog_dead_letter_supersede(int32 pipeline_id, int32 table_id, const bytea *key, const List *columns,
 										  int64 before_id, const char *reason);
+
+/* A bitmap of keys that may have open letters, in CurrentMemoryContext. */
+extern uint8 *catalog_letter_bits_make(void);
+extern void catalog_letter_bits_add(uint8 *bits, int32 table_id, const bytea *key);
+extern bool catalog_letter_bits_may_have(const uint8 *bits, int32 table_id, const bytea *key);
+
+/* A letter is shipped again in that chunk; 0: it is not, after all. */
+extern void catalog_dead_letter_set_chunk(int32 pipeline_id, int64 id, int32 chunk_no, int64 request);
+
+/* Those that are, by number. */
+extern List *catalog_dead_letter_in_chunks(int32 pipeline_id);
+
+/* Tables that have open letters, List of Oid. */
+extern List *catalog_dead_letter_tables(int32 pipeline_id);
 
 /* So many open letters that would write the row with that key have nothing more to say; returns for how many that was so. */
 extern int64 catalog_dead_letter_take_rows(int32 pipeline_id, int32 table_id, const bytea *key, int64 count, const char *reason);
@@ -179,5 +198,14 @@ extern CatalogLetterRequest *catalog_letter_request_open(int32 pipeline_id);	/* 
 
 /* Write state, times, last_id, attempts and counts as they stand there; one that ended makes room among those that are kept. */
 extern void catalog_letter_request_update(const CatalogLetterRequest *request);
+
+/* Does it mean that letter? */
+extern bool catalog_letter_request_means(const CatalogLetterRequest *request, const CatalogDeadLetter *letter);
+
+/* A worker begins with it, in a step of its own: it is given up when workers ended with it at one place again and again. */
+extern void catalog_letter_request_take_up(CatalogLetterRequest *request);
+
+/* A step of the work is done: note it, and the end in the server's log. */
+extern void catalog_letter_request_worked(CatalogLetterRequest *request, const char *pipeline);
 
 #endif							/* CDC_CATALOG_DEAD_LETTER_H */

@@ -35,7 +35,8 @@ static const char *const kind_names[] = {
 	[CATALOG_EXPORT_RANGE] = "range",
 	[CATALOG_EXPORT_ROW] = "row",
 	[CATALOG_EXPORT_ANEW] = "anew",
-	[CATALOG_EXPORT_GONE] = "gone"
+	[CATALOG_EXPORT_GONE] = "gone",
+	[CATALOG_EXPORT_LETTERS] = "letters"
 };
 
 const char *

@@ -81,7 +81,8 @@ typedef enum CatalogExportChunkKind
 	CATALOG_EXPORT_RANGE,		/* from where the one before it ended up to last_key; NIL: to the end */
 	CATALOG_EXPORT_ROW,			/* the row with the key last_key, once more */
 	CATALOG_EXPORT_ANEW,		/* the copy begins anew */
-	CATALOG_EXPORT_GONE			/* the table is no more, or no more one to be shipped */
+	CATALOG_EXPORT_GONE,		/* the table is no more, or no more one to be shipped */
+	CATALOG_EXPORT_LETTERS		/* dead letters that are shipped again; of no table */
 } CatalogExportChunkKind;
 
 typedef struct CatalogExportChunk

@@ -242,7 +242,8 @@ enum
 	Anum_dead_letter_newer,
 	Anum_dead_letter_old_key,
 	Anum_dead_letter_new_key,
-	Natts_dead_letter = Anum_dead_letter_new_key
+	Anum_dead_letter_chunk_no,
+	Natts_dead_letter = Anum_dead_letter_chunk_no
 };
 
 enum

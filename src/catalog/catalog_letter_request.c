@@ -5,7 +5,7 @@
  *	  again, or given up.
  *
  * NOTES
- *	  Written by SQL functions, carried out by the ingest worker, in the order of
+ *	  Written by SQL functions, carried out by the ingest or export worker, in the order of
  *	  their numbers. How far one is stands in its row, in the transaction of the
  *	  letters themselves; so after a crash the next worker goes on there.
  *
@@ -20,6 +20,10 @@
 #include "catalog/catalog_dead_letter.h"
 #include "catalog/catalog_heap.h"
 #include "util/util_name.h"
+#include "util/util_pattern.h"
+
+/* Workers that may end with a request at the same place. */
+#define ATTEMPTS_MAX 5
 
 static const char *const state_names[] = {
 	[CATALOG_LETTER_REQUEST_QUEUED] = "queued",
@@ -179,4 +183,56 @@ catalog_letter_request_update(const CatalogLetterRequest *request)
 		if (!is_open(other) && ++newer > CATALOG_LETTER_REQUESTS_KEPT)
 			put(other->pipeline_id, other->request, NULL);
 	}
+}
+
+/* ---- work ---- */
+
+bool
+catalog_letter_request_means(const CatalogLetterRequest *request, const CatalogDeadLetter *letter)
+{
+	ListCell   *lc;
+	bool		fits = request->ids == NIL;
+
+	foreach(lc, request->ids)
+		fits |= strtoll(lfirst(lc), NULL, 10) == letter->id;
+	if (!fits || request->tables == NIL)
+		return fits;
+	foreach(lc, request->tables)
+	{
+		if (util_pattern_match(lfirst(lc), letter->source_schema, letter->source_table))
+			return true;
+	}
+	return false;
+}
+
+void
+catalog_letter_request_take_up(CatalogLetterRequest *request)
+{
+	if (request->state == CATALOG_LETTER_REQUEST_QUEUED)
+		request->started_at = GetCurrentTimestamp();
+	request->state = ++request->attempts > ATTEMPTS_MAX ? CATALOG_LETTER_REQUEST_FAILED : CATALOG_LETTER_REQUEST_RUNNING;
+}
+
+static void
+say_end(const CatalogLetterRequest *request, const char *pipeline)
+{
+	if (request->state == CATALOG_LETTER_REQUEST_FAILED)
+		ereport(LOG,
+				(errmsg("request " INT64_FORMAT " of pipeline \"%s\" to replay dead letters is given up", request->request, pipeline),
+				 errdetail("Workers ended with it %d times at the same place, before the dead letter after " INT64_FORMAT ".",
+						   ATTEMPTS_MAX, request->last_id)));
+	else if (request->state == CATALOG_LETTER_REQUEST_DONE)
+		ereport(LOG,
+				(errmsg("request " INT64_FORMAT " of pipeline \"%s\": " INT64_FORMAT " dead letters were %s, " INT64_FORMAT
+						" failed again, " INT64_FORMAT " were left alone", request->request, pipeline,
+						request->settled, request->discards ? "discarded" : "replayed", request->failed, request->left_alone)));
+}
+
+void
+catalog_letter_request_worked(CatalogLetterRequest *request, const char *pipeline)
+{
+	if (!is_open(request))
+		request->finished_at = GetCurrentTimestamp();
+	catalog_letter_request_update(request);
+	say_end(request, pipeline);
 }

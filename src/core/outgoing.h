@@ -14,7 +14,8 @@
  *	  the subtransaction "xid" brought. A transaction of which nothing is shipped
  *	  gives no record. A MESSAGE that is not transactional stands by itself.
  *	  Between transactions there may be rows of an initial copy: a CHANGE with op
- *	  READ each, and a TRUNCATE where one begins anew.
+ *	  READ each, and a TRUNCATE where one begins anew; and dead letters that are
+ *	  shipped again, changes with any op in no transaction (of_copy too).
  *
  *	  Values are the same cells as on the way in (cell.h), of the kinds NULL,
  *	  INT, UINT, FLOAT, DOUBLE, TEXT, BYTES, BOOL, DAYS, MICROS, LIST, UNCHANGED
@@ -176,7 +177,7 @@ typedef struct CdcRecord
 	uint64_t	lsn;			/* of the record in the log that it was made of */
 	int64_t		now_us;			/* when it was decoded, microseconds since 1970 */
 	uint32_t	xid;			/* CHANGE, TRUNCATE, MESSAGE, SCHEMA, STREAM_ABORT: the (sub)transaction itself */
-	bool		of_copy;		/* CHANGE: READ; TRUNCATE: nobody did that, the copy of the table begins anew */
+	bool		of_copy;		/* CHANGE: READ, or a dead letter that is shipped again; TRUNCATE: nobody did that, the copy of the table begins anew */
 	uint64_t	order;			/* CHANGE, TRUNCATE, MESSAGE, SCHEMA: 1-based place in the transaction */
 	uint64_t	table_order;	/* CHANGE, TRUNCATE: among those of its table; 0 in a streamed transaction */
 

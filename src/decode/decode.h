@@ -101,6 +101,7 @@ extern void decode_statements_use(DecodeNote note);
 /* A change, or a row of a copy, of which no record could be made, as an expression threw: for who keeps it. Good until the function returns. */
 typedef struct DecodeLetter
 {
+	Oid			relid;
 	const char *schema;			/* of the table, its own */
 	const char *name;
 	XLogRecPtr	commit_lsn;		/* READ: Invalid, and txn_end too */
@@ -111,6 +112,8 @@ typedef struct DecodeLetter
 	CdcOutOp	op;
 	Datum		before;			/* jsonb of the columns that the log has; 0: no such row */
 	Datum		after;
+	bytea	   *old_key;		/* SHA-256 of the key of the row that it removes, resp. writes; NULL: none, or not known */
+	bytea	   *new_key;
 	const ErrorData *error;
 } DecodeLetter;
 
@@ -119,6 +122,31 @@ typedef bool (*DecodeKeep) (void *arg, const DecodeLetter *letter);
 
 /* The decoding context that this process starts next hands such changes to keep, with the arg of decode_take, and goes on. */
 extern void decode_letters_use(DecodeKeep keep);
+
+/* What was shipped of a table that somebody follows. */
+typedef struct DecodeShipped
+{
+	Oid			relid;
+	bool		all;			/* the table was emptied, or its copy begins anew */
+	bool		has_key;		/* else keys are of whole rows, of which there may be several */
+	bytea	   *old_key;		/* as in a letter */
+	bytea	   *new_key;
+	List	   *told;			/* columns that it tells of the new row, List of char *; NIL: all */
+	XLogRecPtr	txn_end;		/* Invalid: a row of a copy */
+} DecodeShipped;
+
+/*
+ * Who keeps letters has to know what is shipped later of the same rows. wants is asked for each change that is; all with the arg of
+ * decode_take. shipped follows the record; it is good until the function returns.
+ */
+typedef struct DecodeFollow
+{
+	bool		(*wants) (void *arg, Oid relid);
+	void		(*shipped) (void *arg, const DecodeShipped *shipped);
+} DecodeFollow;
+
+/* The decoding context that this process starts next does so; follow has to live as long. */
+extern void decode_shipped_use(const DecodeFollow *follow);
 
 /* Throws for options (List of DefElem) that the plugin does not take. */
 extern void decode_options_check(List *options);

@@ -444,6 +444,19 @@ pass(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *entry, Relation 
  * context. With ANEW and SUCCEEDS the caller tells the receiver of *found, and then
  * calls decode_copy_begin_anew.
  */
+const DecodeKey *
+decode_relation_key(DecodeRelation *entry, Relation relation)
+{
+	if (entry->key == NULL)
+	{
+		MemoryContext old_context = MemoryContextSwitchTo(entry->context);
+
+		entry->key = decode_key_make(relation);
+		MemoryContextSwitchTo(old_context);
+	}
+	return entry->key;
+}
+
 DecodeCopyVerdict
 decode_copy_change(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *entry, Relation relation,
 				   const DecodeRow *old, const DecodeRow *new, CdcOutOp *op, DecodeCopyTable **found)
@@ -459,13 +472,7 @@ decode_copy_change(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *en
 		return pass(state, txn, entry, relation, found);
 	if (table->gone || table->signature == NULL)
 		return DECODE_COPY_DROP;
-	if (entry->key == NULL)
-	{
-		MemoryContext old_context = MemoryContextSwitchTo(entry->context);
-
-		entry->key = decode_key_make(relation);
-		MemoryContextSwitchTo(old_context);
-	}
+	(void) decode_relation_key(entry, relation);
 	if (strcmp(entry->key->signature, table->signature) != 0)
 		return all_see(table, xid) ? DECODE_COPY_DROP : DECODE_COPY_ANEW;
 

@@ -49,7 +49,7 @@ can_spread(const DecodeChunkReader *reader, Relation index)
 {
 	const DecodeRelation *entry = reader->entry;
 
-	if (decode_letter_is_wanted(reader->state, entry))
+	if (decode_letter_is_wanted(reader->state, entry) || decode_letter_follows(reader->state, RelationGetRelid(reader->relation)))
 		return false;
 	for (int i = 0; i < reader->key->n; i++)
 	{

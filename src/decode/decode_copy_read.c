@@ -105,6 +105,8 @@ hand_on(DecodeChunkReader *reader, const CopiedRow *copied)
 	reader->enough = !reader->row(reader->arg, &record);
 	decode_place_now.in_receiver = false;
 	reader->chunk->rows++;
+	if (decode_letter_follows(reader->state, RelationGetRelid(reader->relation)))
+		decode_letter_shipped(reader->state, reader->entry, reader->relation, CDC_OUT_READ, NULL, copied->row, InvalidXLogRecPtr);
 }
 
 /* One row, in reader->slot. */
@@ -127,7 +129,7 @@ take_row(DecodeChunkReader *reader)
 	{
 		DecodeLetter letter = {.op = CDC_OUT_READ,.lsn = reader->chunk->lsn,.error = edata};
 
-		reader->enough = !decode_letter_keep(reader->state, reader->entry, NULL, row, &letter);
+		reader->enough = !decode_letter_keep(reader->state, reader->entry, reader->relation, NULL, row, &letter);
 	}
 	else if (copied.passes)
 		hand_on(reader, &copied);

@@ -47,6 +47,7 @@ PGDLLEXPORT void _PG_output_plugin_init(OutputPluginCallbacks *cb);
 static DecodeEmit next_emit;
 static DecodeMeet next_meet;
 static DecodeKeep next_keep;
+static const DecodeFollow *next_follow;
 static DecodeNote next_note;
 static void *next_arg;
 
@@ -62,6 +63,12 @@ void
 decode_letters_use(DecodeKeep keep)
 {
 	next_keep = keep;
+}
+
+void
+decode_shipped_use(const DecodeFollow *follow)
+{
+	next_follow = follow;
 }
 
 void
@@ -125,8 +132,10 @@ startup_cb(LogicalDecodingContext *ctx, OutputPluginOptions *plugin_options, boo
 	state->emit_arg = taker != NULL ? next_arg : state;
 	state->meet = taker != NULL ? next_meet : NULL;
 	state->keep = taker != NULL ? next_keep : NULL;
+	state->follow = taker != NULL ? next_follow : NULL;
 	state->note = taker != NULL ? next_note : NULL;
 	next_keep = NULL;
+	next_follow = NULL;
 	next_note = NULL;
 	ctx->output_plugin_private = state;
 
@@ -536,6 +545,8 @@ ship_anew(DecodeState *state, ReorderBufferTXN *txn, DecodeCopyTable *table, con
 	record.xid = change->txn->xid;
 	record.order = ++own->out.nchanges;
 	emit(state, &record);
+	if (decode_letter_follows(state, table->relid))
+		decode_letter_emptied(state, table->relid, txn->end_lsn);
 	decode_copy_begin_anew(state->copy, table);
 	table->begins_anew = true;
 	table->to_tell = false;
@@ -605,7 +616,7 @@ make_cells(void *arg)
  * false when it threw, and the change was handed to who keeps it.
  */
 static bool
-run_step(DecodeState *state, ReorderBufferTXN *txn, ReorderBufferChange *change, Attempt *attempt, UtilStep step)
+run_step(DecodeState *state, ReorderBufferTXN *txn, Relation relation, ReorderBufferChange *change, Attempt *attempt, UtilStep step)
 {
 	DecodeLetter letter = {.op = attempt->op,.lsn = change->lsn,.txn_end = txn->end_lsn};
 	DecodeTxn  *own;
@@ -619,7 +630,7 @@ run_step(DecodeState *state, ReorderBufferTXN *txn, ReorderBufferChange *change,
 	letter.time_us = own->out.time_us;
 	letter.action = (int64) (own->out.nchanges + ++own->kept);
 	letter.error = edata;
-	(void) decode_letter_keep(state, attempt->entry, attempt->old, attempt->new, &letter);
+	(void) decode_letter_keep(state, attempt->entry, relation, attempt->old, attempt->new, &letter);
 	return false;
 }
 
@@ -637,7 +648,7 @@ ship_change(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *entry, Re
 
 	if (new != NULL)
 		decode_row_complete(entry, relation, new, old);
-	if (!run_step(state, txn, change, &attempt, look_at_filter))
+	if (!run_step(state, txn, relation, change, &attempt, look_at_filter))
 		return;
 	if (!attempt.passes ||
 		!is_left_to_stream(state, txn, entry, relation, change, old, new, &attempt.op))
@@ -646,10 +657,11 @@ ship_change(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *entry, Re
 		return;
 	}
 	attempt.txn = &open_txn(state, txn)->out;
-	if (!run_step(state, txn, change, &attempt, make_cells))
+	if (!run_step(state, txn, relation, change, &attempt, make_cells))
 		return;
 	if (attempt.op != CDC_OUT_INSERT && !entry->has_identity)
 		warn_of_identity(entry, relation);
+	op = attempt.op;
 	if (attempt.op == CDC_OUT_DELETE && attempt.before != NULL && decode_transform_marks_deletes(entry))
 	{
 		attempt.op = CDC_OUT_UPDATE;
@@ -667,6 +679,8 @@ ship_change(DecodeState *state, ReorderBufferTXN *txn, DecodeRelation *entry, Re
 	record.before = attempt.before;
 	record.after = attempt.after;
 	emit(state, &record);
+	if (decode_letter_follows(state, RelationGetRelid(relation)))
+		decode_letter_shipped(state, entry, relation, op, old, new, txn->end_lsn);
 }
 
 static void
@@ -782,8 +796,12 @@ truncate_cb(LogicalDecodingContext *ctx, ReorderBufferTXN *txn, int nrelations, 
 		decode_place_set(RelationGetRelid(relations[i]), txn->xid, txn->end_lsn, change->lsn);
 		entry = decode_relation_get(state, relations[i]);
 		by_root = entry->publish_as != RelationGetRelid(relations[i]) && goes_with_its_root(relations[i], nrelations, relations);
-		if ((entry->actions & DECODE_TRUNCATE) != 0 && decode_copy_truncate(state, txn, relations[i], by_root) && !by_root)
+		if ((entry->actions & DECODE_TRUNCATE) == 0 || !decode_copy_truncate(state, txn, relations[i], by_root))
+			continue;
+		if (!by_root)
 			ship_truncate(state, txn, entry, relations[i], change);
+		if (decode_letter_follows(state, RelationGetRelid(relations[i])))
+			decode_letter_emptied(state, RelationGetRelid(relations[i]), txn->end_lsn);
 	}
 	decode_place_leave();
 	MemoryContextSwitchTo(old_context);

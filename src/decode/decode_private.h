@@ -123,7 +123,7 @@ typedef struct DecodeRelation
 	TupleTableSlot *slot;		/* in the layout of publish_as */
 	AttrNumber *slot_attnos;	/* for each of its columns the place in the tuples of the log, 0-based; -1: dropped */
 
-	DecodeKey  *key;			/* for the initial copy; NULL: nobody asked yet */
+	DecodeKey  *key;			/* for copies and letters; NULL: nobody asked yet */
 	bool		name_is_free;	/* no other table is being copied under its name */
 
 	/* the last transaction that changed it, and where it stands in that one's counts */
@@ -161,6 +161,7 @@ typedef struct DecodeState
 	void	   *emit_arg;
 	DecodeMeet	meet;			/* with emit_arg; NULL: nobody asks */
 	DecodeKeep	keep;			/* with emit_arg; NULL: what throws throws */
+	const DecodeFollow *follow; /* the same; NULL: nobody does */
 	DecodeNote	note;			/* with emit_arg; NULL: nobody writes statements down */
 	int64		now_us;			/* when the transaction, or the block of one, began to be decoded */
 	bool		in_block;		/* between STREAM_START and STREAM_STOP */
@@ -277,7 +278,24 @@ extern bool decode_letter_is_wanted(const DecodeState *state, const DecodeRelati
 extern ErrorData *decode_letter_try(const DecodeState *state, const DecodeRelation *entry, UtilStep step, void *arg);
 
 /* Hand such a change on, with its rows as the expressions got them; returns what who keeps it says. */
-extern bool decode_letter_keep(const DecodeState *state, const DecodeRelation *entry, const DecodeRow *old, const DecodeRow *new, DecodeLetter *letter);
+extern bool decode_letter_keep(const DecodeState *state, DecodeRelation *entry, Relation relation, const DecodeRow *old, const DecodeRow *new,
+							   DecodeLetter *letter);
+
+/* Does somebody want to know what is shipped of a table? */
+static inline bool
+decode_letter_follows(const DecodeState *state, Oid relid)
+{
+	return state != NULL && state->follow != NULL && state->follow->wants(state->emit_arg, relid);
+}
+
+/* Tell it: of a change, whose op is that of the record, or that the table was emptied. */
+extern void decode_letter_shipped(const DecodeState *state, DecodeRelation *entry, Relation relation, CdcOutOp op, const DecodeRow *old,
+								  const DecodeRow *new, XLogRecPtr txn_end);
+extern void decode_letter_emptied(const DecodeState *state, Oid relid, XLogRecPtr txn_end);
+
+/* Keys of the row that a change removes (only when it is another one), and of the one that it writes; NULL: none, or not known. */
+extern void decode_letter_keys(const DecodeKey *key, Relation relation, CdcOutOp op, const DecodeRow *old, const DecodeRow *new,
+							   bytea **old_key, bytea **new_key);
 
 /* in decode_publication.c */
 
@@ -391,6 +409,7 @@ typedef enum DecodeCopyVerdict
 
 extern void decode_copy_attach(DecodeState *state);
 extern DecodeKey *decode_key_make(Relation relation);
+extern const DecodeKey *decode_relation_key(DecodeRelation *entry, Relation relation);
 
 /* In the order of the index. */
 extern int	decode_key_compare(const DecodeKey *key, const Datum *a, const Datum *b);

@@ -98,7 +98,7 @@ struct ExportCopy
 	CdcSinkPosition durable;
 	bool		has_standbys;	/* that may take this server's place: what they lack does not count */
 	ExportCopyParallel parallel;	/* with how much a process reads at a time */
-	ExportLetters *letters;		/* NULL: none are kept */
+	ExportLetters *letters;
 	int			next;			/* table to begin the search with */
 	TimestampTz chunk_ended_at;
 	int64		chunk_took_us;
@@ -183,7 +183,7 @@ static void
 write_chunk(ExportCopy *copy, CopyTable *table, CatalogExportChunk *row)
 {
 	row->pipeline_id = copy->worker->pipeline_id;
-	row->table_id = table->row.table_id;
+	row->table_id = table == NULL ? 0 : table->row.table_id;
 	row->chunk_no = ++copy->last_chunk;
 	catalog_export_chunk_insert(row);
 	remember_chunk(copy, table, row);
@@ -232,6 +232,9 @@ note_special(ExportCopy *copy, CopyTable *table, CatalogExportChunkKind kind)
 	table->stream->gone = kind == CATALOG_EXPORT_GONE;
 	table->copies_begun = row.copies_begun;
 	write_chunk(copy, table, &row);
+	export_letters_write_waiting(copy->letters);
+	(void) catalog_dead_letter_supersede_table(copy->worker->pipeline_id, (int32) table->row.relid,
+											   kind == CATALOG_EXPORT_GONE ? "its table is gone" : "its table is copied anew");
 }
 
 /* Is that list the same as the one under which all tables are known? */
@@ -380,6 +383,8 @@ restore_table(ExportCopy *copy, CopyTable *table)
 				table->copies_begun = chunk->row.copies_begun;
 				fits = true;
 				break;
+			case CATALOG_EXPORT_LETTERS:
+				break;
 		}
 	}
 	return fits;
@@ -480,7 +485,51 @@ export_copy_is_busy(const ExportCopy *copy)
 bool
 export_copy_is_done(const ExportCopy *copy)
 {
-	return !export_copy_is_busy(copy);
+	ListCell   *lc;
+
+	foreach(lc, copy->chunks)
+	{
+		if (((CopyChunk *) lfirst(lc))->row.kind != CATALOG_EXPORT_LETTERS)
+			return false;
+	}
+	return copy->nstreams == 0;
+}
+
+int32
+export_copy_add_letters(ExportCopy *copy, XLogRecPtr position)
+{
+	CatalogExportChunk row = {.kind = CATALOG_EXPORT_LETTERS,.lsn = position};
+
+	write_chunk(copy, NULL, &row);
+	return copy->last_chunk;
+}
+
+bool
+export_copy_streams(const ExportCopy *copy, Oid relid)
+{
+	ListCell   *lc;
+
+	foreach(lc, copy->tables)
+	{
+		const CopyTable *table = lfirst(lc);
+
+		if (table->row.relid == relid && table->stream != NULL)
+			return false;
+	}
+	foreach(lc, catalog_export_table_list(copy->worker->pipeline_id))
+	{
+		const CatalogExportTable *row = lfirst(lc);
+
+		if (row->relid == relid && row->state != CATALOG_EXPORT_STREAMING)
+			return false;
+	}
+	return true;
+}
+
+DecodeCopy *
+export_copy_decode(ExportCopy *copy)
+{
+	return copy->decode;
 }
 
 /* ---- chunks ---- */
@@ -642,6 +691,8 @@ fold(ExportCopy *copy, const CopyChunk *chunk)
 			break;
 		case CATALOG_EXPORT_GONE:
 			unwatch_table(copy, table);
+			break;
+		case CATALOG_EXPORT_LETTERS:
 			break;
 	}
 }

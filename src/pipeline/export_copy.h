@@ -29,13 +29,20 @@ typedef struct ExportCopy ExportCopy;
  */
 extern ExportCopy *export_copy_open(Worker *worker, const CatalogExport *state, CdcSink *sink, const CdcSinkPosition *durable);
 
-/* Rows that throw become letters; NULL: they throw. */
+/* Letters of rows that throw are written with their chunk, and a copy that begins anew makes letters moot. */
 extern void export_copy_use_letters(ExportCopy *copy, ExportLetters *letters);
 
 /* Are there tables to be copied, or chunks that the stream has not passed? */
 extern bool export_copy_is_busy(const ExportCopy *copy);
 
-/* Are all tables copied and the chunks passed? */
+/* Dead letters are shipped again, in a chunk with the number that this returns. In the open transaction; position: the stream is there. */
+extern int32 export_copy_add_letters(ExportCopy *copy, XLogRecPtr position);
+
+/* Is a table neither being copied nor stopped? In a transaction. */
+extern bool export_copy_streams(const ExportCopy *copy, Oid relid);
+extern struct DecodeCopy *export_copy_decode(ExportCopy *copy);
+
+/* Are all tables copied and their chunks passed? */
 extern bool export_copy_is_done(const ExportCopy *copy);
 
 /*

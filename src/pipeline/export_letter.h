@@ -19,7 +19,7 @@
 typedef struct ExportLetters ExportLetters;
 
 /*
- * NULL: option on_error does not want any. start: the log is read from there on, so letters of what commits later are removed, and come
+ * start: the log is read from there on, so letters of what commits later are removed, and come
  * again. Outside of a transaction; in worker->cxt.
  */
 extern ExportLetters *export_letters_open(const Worker *worker, XLogRecPtr start, TimeLineID timeline);
@@ -33,7 +33,14 @@ extern bool export_letters_keep(ExportLetters *letters, const DecodeLetter *lett
  */
 extern XLogRecPtr export_letters_write(ExportLetters *letters);
 
-/* Write down those of the chunk that was read, in the transaction that its row of the ledger is written in. letters may be NULL. */
+/* Has a table letters that later changes may make moot? And: such a change was shipped. */
+extern bool export_letters_follow(const ExportLetters *letters, Oid relid);
+extern void export_letters_shipped(ExportLetters *letters, const DecodeShipped *shipped);
+
+/* The same as export_letters_write in the open transaction. */
+extern void export_letters_write_waiting(ExportLetters *letters);
+
+/* Write down those of the chunk that was read, in the transaction that its row of the ledger is written in. */
 extern void export_letters_write_copied(ExportLetters *letters, int32 chunk_no);
 
 #endif							/* CDC_EXPORT_LETTER_H */

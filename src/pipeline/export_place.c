@@ -13,6 +13,20 @@
 
 #include "pipeline/export_place.h"
 
+XLogRecPtr
+export_log_lsn(const CdcPosition *position)
+{
+	TimeLineID	timeline;
+	XLogSegNo	segment;
+	XLogRecPtr	lsn;
+
+	if (!IsXLogFileName(position->file))
+		return InvalidXLogRecPtr;
+	XLogFromFileName(position->file, &timeline, &segment, wal_segment_size);
+	XLogSegNoOffsetToRecPtr(segment, position->offset, wal_segment_size, lsn);
+	return lsn;
+}
+
 void
 export_log_place(XLogRecPtr lsn, TimeLineID timeline, CdcPosition *position)
 {

@@ -36,6 +36,7 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
+#include "catalog/catalog_dead_letter.h"
 #include "catalog/catalog_export.h"
 #include "catalog/catalog_history.h"
 #include "compat/pg_compat.h"
@@ -44,6 +45,7 @@
 #include "pipeline/export_history.h"
 #include "pipeline/export_letter.h"
 #include "pipeline/export_plugin.h"
+#include "pipeline/export_replay.h"
 #include "pipeline/export_rights.h"
 #include "pipeline/export_stop.h"
 #include "pipeline/export_transaction.h"
@@ -71,7 +73,8 @@ typedef struct Export
 	DecodeReader *reader;
 	ExportCopy *copy;
 	CatalogChangeRules change_rules;
-	ExportLetters *letters;		/* NULL: none are kept */
+	ExportLetters *letters;
+	ExportReplay *replay;
 	ExportHistory *history;
 	CdcSinkPosition durable;	/* the sink has it */
 	XLogRecPtr	handed;			/* end of the last transaction or message that the sink got */
@@ -157,6 +160,19 @@ system_identifier(void)
 	return psprintf(UINT64_FORMAT, GetSystemIdentifier());
 }
 
+/* Letters that came with a dump are of tables of another database. In the open transaction. */
+static void
+give_up_letters(Export *export)
+{
+	ListCell   *lc;
+
+	foreach(lc, catalog_dead_letter_in_chunks(export->worker->pipeline_id))
+		catalog_dead_letter_set_chunk(export->worker->pipeline_id, ((CatalogDeadLetter *) lfirst(lc))->id, 0, 0);
+	CommandCounterIncrement();
+	foreach(lc, catalog_dead_letter_tables(export->worker->pipeline_id))
+		(void) catalog_dead_letter_supersede_table(export->worker->pipeline_id, (int32) lfirst_oid(lc), "the pipeline began anew");
+}
+
 /* First run: nobody has seen anything of a slot that may be there from an attempt before. */
 static void
 create_slot(Export *export)
@@ -184,6 +200,7 @@ create_slot(Export *export)
 	state.created_at = GetCurrentTimestamp();
 	export_transaction_begin(true);
 	catalog_export_insert(&state);
+	give_up_letters(export);
 	export_transaction_end(true, export->worker->cxt);
 	ereport(LOG,
 			(errmsg("pipeline \"%s\" ships what commits after %X/%X", export->worker->pipeline->name,
@@ -339,6 +356,25 @@ keep(void *arg, const DecodeLetter *letter)
 	return export_letters_keep(export->letters, letter);
 }
 
+/* DecodeFollow.wants */
+static bool
+follows(void *arg, Oid relid)
+{
+	return export_letters_follow(((const Export *) arg)->letters, relid);
+}
+
+/* DecodeFollow.shipped */
+static void
+note_shipped(void *arg, const DecodeShipped *shipped)
+{
+	Export	   *export = arg;
+
+	if (XLogRecPtrIsInvalid(shipped->txn_end) || shipped->txn_end > export->durable.lsn)
+		export_letters_shipped(export->letters, shipped);
+}
+
+static const DecodeFollow letter_follow = {.wants = follows,.shipped = note_shipped};
+
 /* DecodeNote */
 static void
 note(void *arg, const DecodeStatement *statement)
@@ -428,6 +464,7 @@ flush(Export *export)
 	if (export->sink->keeps_position)
 		decode_reader_confirm(export->reader, position.lsn);
 	export_copy_after_flush(export->copy, &position);
+	export_replay_after_flush(export->replay, position.chunk);
 }
 
 static bool
@@ -474,6 +511,17 @@ copy_on(Export *export, bool more)
 	return copied;
 }
 
+/* Between two transactions: was anything asked for concerning dead letters? */
+static bool
+replay_on(Export *export)
+{
+	bool		shipped = export_replay_step(export->replay, decode_reader_position(export->reader));
+
+	if (export->handed_at == 0 && shipped)
+		export->handed_at = GetCurrentTimestamp();
+	return export_replay_is_due(export->replay);
+}
+
 static void
 follow(Export *export)
 {
@@ -488,6 +536,7 @@ follow(Export *export)
 		for (int i = 0; i < LOOK_RECORDS && more && (i == 0 || !flush_is_due(export)); i++)
 			more = decode_reader_step(export->reader);
 		more |= copy_on(export, more);
+		more |= replay_on(export);
 		if (!more || flush_is_due(export))
 			flush(export);
 		confirm_quiet(export);
@@ -526,7 +575,9 @@ run(Worker *worker)
 	export->copy = export_copy_open(worker, export->state, export->sink, &export->durable);
 	export->letters = export_letters_open(worker, Max(export->durable.lsn, export->state->confirmed_lsn), export->state->timeline);
 	export_copy_use_letters(export->copy, export->letters);
-	decode_letters_use(export->letters != NULL ? keep : NULL);
+	decode_letters_use(catalog_pipeline_on_error(worker->pipeline) == CATALOG_ON_ERROR_DEAD_LETTER ? keep : NULL);
+	decode_shipped_use(&letter_follow);
+	export->replay = export_replay_open(worker, export->copy, export->letters, export->sink, export->durable.chunk);
 	export_stops_use(worker, export->durable.lsn);
 	catalog_change_rules_read(worker->pipeline, &export->change_rules);
 	decode_change_rules_use(&export->change_rules);

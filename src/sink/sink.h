@@ -10,7 +10,8 @@
  *
  *	  where a write outside a transaction is a MESSAGE that is not transactional,
  *	  or belongs to a chunk of an initial copy: a READ, or the TRUNCATE before a
- *	  copy that begins anew. No flush comes in the middle of a chunk.
+ *	  copy that begins anew; or to a chunk of dead letters that are shipped again:
+ *	  then it is a change of any op. No flush comes in the middle of a chunk.
  *	  Transactions come whole and in the order of their commits; a record lives
  *	  until the call returns. A sink is used by one worker process only. All
  *	  callbacks are required, all but close may throw; after that only close is

@@ -145,7 +145,8 @@ sub records
 }
 
 # Rows as the changes leave them, by the text of their key. Dies when a change does not fit what was there before: a row that is
-# inserted twice, or changed or deleted without being there, is one that was lost or doubled.
+# inserted twice, or changed or deleted without being there, is one that was lost or doubled. With {upserts} all that is taken: a receiver that never
+# got what became a dead letter sees such changes.
 sub replay
 {
 	my ($self, $schema, $table, @key) = @_;
@@ -162,12 +163,12 @@ sub replay
 		# a row of the initial copy is one that was not there before, as one that is inserted
 		if ($op eq 'c' || $op eq 'r')
 		{
-			die "$op of what is there: " . $key->($after) . "\n" if $rows->{ $key->($after) };
+			die "$op of what is there: " . $key->($after) . "\n" if $rows->{ $key->($after) } && !$self->{upserts};
 			$rows->{ $key->($after) } = $after;
 			next;
 		}
 		my $old = $key->($before // $after);
-		die "$op of what is not there: $old\n" unless $rows->{$old};
+		die "$op of what is not there: $old\n" unless $rows->{$old} || $self->{upserts};
 		my $row = delete $rows->{$old};
 		next if $op eq 'd';
 		# what an update did not touch stays
