@@ -212,6 +212,19 @@ check_told_by_statements(const char *name, List *words)
 	}
 }
 
+/* Words of schema_changes that say what becomes of a target's table: a sink of records has none. */
+static void
+refuse_modes_of_tables(const char *mode)
+{
+	if (mode == NULL || (strcmp(mode, "lenient") != 0 && strcmp(mode, "try_evolve") != 0))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("option \"schema_changes\" of an outgoing pipeline cannot be \"%s\"", mode),
+			 errdetail("Its sink gets records, each with the columns that the table has at that place in the log. Nothing remembers for it columns that were dropped or renamed, or types that were wider."),
+			 errhint("Use \"evolve\", and let the receiver keep what a schema change takes away; or \"exception\", to make the receiver fit before anything else of the table comes.")));
+}
+
 void
 catalog_pipeline_options_check(const CatalogPipeline *pipeline)
 {
@@ -244,6 +257,8 @@ catalog_pipeline_options_check(const CatalogPipeline *pipeline)
 		name = pnstrdup(value.val.string.val, value.val.string.len);
 		(void) JsonbIteratorNext(&it, &value, true);
 		text = value_to_text(util_option_find(table, name), &value);
+		if (table == &catalog_export_options && strcmp(name, "schema_changes") == 0)
+			refuse_modes_of_tables(text);
 		(void) util_option_check(table, name, text);
 	}
 	if (table == &catalog_pipeline_options)
