@@ -279,6 +279,7 @@ typedef struct ApplySchemaChange
 	const int  *origin;			/* as SchemaEvolve has it, and the next three */
 	bool		is_strict;
 	bool		is_told;
+	bool		computes_anew;
 	bool		defaults_known;
 	uint32		kinds;			/* CATALOG_CHANGE_BIT of what the steps do not show */
 	const char *copy;			/* why the rows have to be copied anew, whatever the steps say; NULL: they have not */

@@ -87,6 +87,7 @@ make_plan(Apply *apply, ApplySchemaChange *change, LOCKMODE mode)
 		.origin = change->origin,
 		.is_strict = change->is_strict,
 		.is_told = change->is_told,
+		.computes_anew = change->computes_anew,
 		.defaults_known = change->defaults_known,
 		.has_rows = target_has_rows(rel),
 		.is_projected = !transform_lets_follow(change->table->def, change->after, change->origin, &apply->types),
@@ -298,6 +299,17 @@ stop_for(Apply *apply, const ApplySchemaChange *change, const ErrorData *edata)
 }
 
 /*
+ * The target's rows cannot have the new shape: two have one key when what the source made of a column of it is not known here, or
+ * somebody wrote to them. A copy has what the source has. Columns that are to be kept ("lenient") would lack what comes until it begins.
+ */
+static bool
+copy_mends(const Apply *apply, const ApplySchemaChange *change, int sqlstate)
+{
+	return ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION && apply->rules.mode == CATALOG_MODE_EVOLVE &&
+		change->after->nkey > 0 && change->table->def->nkey > 0 && !change->table->is_merged;
+}
+
+/*
  * Have the target follow. On APPLY_OK either the open transaction has it all, for the caller to commit, or the table is
  * stopped. Nothing of the source transaction that is coming in may be applied yet.
  */
@@ -347,6 +359,12 @@ apply_schema_carry_out(Apply *apply, ApplySchemaChange *change)
 		apply_abandon(apply);
 		change->after = after;
 		MemoryContextDelete(cxt);
+		if (copy_mends(apply, change, edata->sqlerrcode))
+		{
+			apply_schema_copy_anew(apply, change, psprintf("its rows do not fit (%s)", edata->message));
+			pgstat_report_activity(STATE_RUNNING, before);
+			return APPLY_OK;
+		}
 		if (!util_lock_is_missed(edata->sqlerrcode))
 		{
 			ApplyResult result = stop_for(apply, change, edata);
@@ -440,6 +458,7 @@ follow(Apply *apply, const CdcEvent *event, const DdlStatement *statement, Apply
 	change.origin = read.origin;
 	change.is_strict = (text->sql_mode & DDL_MODE_STRICT) != 0;
 	change.is_told = change.defaults_known = true;
+	change.computes_anew = read.computes_anew;
 	change.kinds = kinds_of_statement(&read);
 
 	/* neither columns nor key: what chunks do not see is no matter for a copy */

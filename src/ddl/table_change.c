@@ -609,6 +609,7 @@ ddl_table_change(const char *text, size_t len, const char *default_schema, uint6
 		return CDC_NOMEM;
 	out->certain = d.certain;
 	out->moves_rows = d.moves_rows;
+	out->computes_anew = d.computes_anew;
 	out->changes_indexes = d.changes_indexes;
 	out->changes_comment = d.changes_comment;
 	out->changes_key = key_changed(d.before, out->after, out->origin);

@@ -46,6 +46,7 @@ typedef struct DdlTableChange
 	const int  *origin;			/* per column of "after": its index in "before", or -1: the statement added it */
 	bool		certain;		/* all that concerns columns, key and defaults was understood */
 	bool		moves_rows;		/* rows come or go without events: DROP PARTITION, IMPORT TABLESPACE, ALTER IGNORE, ... */
+	bool		computes_anew;	/* a generated column may have got another expression */
 	bool		changes_indexes;
 	bool		changes_comment;	/* of the table */
 	bool		changes_key;	/* other columns, another order, or a primary key where there was none */

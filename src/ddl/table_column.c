@@ -309,6 +309,7 @@ ddl_read_column(DdlDraft *d, const char *name, const char *old_name, bool condit
 	if (column->is_unique && !(column->is_primary && d->dialect == DDL_DIALECT_MARIADB))
 		ddl_add_column_index(d, name, false);
 	read_place(d, column);
+	d->computes_anew |= old_name != NULL && column->def.is_generated;
 	column->last_index = d->nindexes;
 	ddl_finish_type(d, column);
 	if (!column->def.is_generated && !column->def.auto_increment)

@@ -160,6 +160,7 @@ typedef struct DdlDraft
 	bool		drops_versioning;
 	bool		certain;
 	bool		moves_rows;
+	bool		computes_anew;	/* MODIFY or CHANGE gives a generated column an expression */
 	bool		changes_indexes;
 	bool		changes_comment;
 } DdlDraft;

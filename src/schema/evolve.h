@@ -38,7 +38,9 @@ typedef struct SchemaEvolve
 	bool		is_told;		/* a statement told the change; false: seen from the two definitions alone */
 	bool		defaults_known; /* "after" has the defaults that came with the columns */
 	bool		has_rows;		/* the target may hold rows */
+	bool		key_may_wait;	/* they are going to be replaced: a key that they do not have is theirs to have */
 	bool		is_projected;	/* a transform makes something else of what changes: the target is not altered */
+	bool		computes_anew;	/* a generated column may have got another expression */
 	bool		is_merged;		/* other source tables have the target too */
 	const CatalogChangeRules *rules;
 	const SchemaTypeOptions *types;
@@ -54,6 +56,7 @@ typedef struct SchemaStep
 	List	   *commands;		/* of char *, to be run in order; NIL: nothing is to be done here */
 	List	   *otherwise;		/* run instead when one of them fails because of a row's value; NIL: nothing stands in */
 	bool		copy_otherwise; /* then the rows have to be copied anew */
+	bool		may_wait;		/* not done, and nobody's fault, when rows do not fit that are going to be replaced */
 	char	   *copy;			/* why they have to be in any case; NULL: they have not */
 } SchemaStep;
 

@@ -327,6 +327,29 @@ target_has_key(const Planner *p, const CdcTableDef *def)
 	return same;
 }
 
+/* May values of the key become others here than they are at the source, perhaps one and the same, until rows are replaced? */
+static bool
+key_values_may_clash(const Planner *p)
+{
+	const SchemaEvolve *evolve = p->evolve;
+	char	   *expression;
+
+	if (!evolve->key_may_wait || mode_of(p, CATALOG_CHANGE_ALTER_KEY) == CATALOG_MODE_IGNORE ||
+		mode_of(p, CATALOG_CHANGE_ALTER_TYPE) == CATALOG_MODE_IGNORE)
+		return false;
+	for (uint32 i = 0; i < evolve->after->ncolumns; i++)
+	{
+		const CdcColumnDef *column = &evolve->after->columns[i];
+		const CdcColumnDef *before = evolve->origin[i] >= 0 ? &evolve->before->columns[evolve->origin[i]] : NULL;
+
+		if (column->key_part != 0 && before != NULL && schema_type_differs(before, column) &&
+			schema_conversion(before, column, evolve->is_strict, evolve->types, quoted(column->name),
+							  type_of(p, evolve->after, column), &expression) != SCHEMA_CONVERT_NONE)
+			return true;
+	}
+	return false;
+}
+
 /* The key goes before its columns do. */
 static void
 plan_old_key(Planner *p)
@@ -334,7 +357,7 @@ plan_old_key(Planner *p)
 	const SchemaEvolve *evolve = p->evolve;
 	SchemaStep *step;
 
-	p->key_changes = schema_key_differs(evolve);
+	p->key_changes = schema_key_differs(evolve) || key_values_may_clash(p);
 	for (uint32 i = 0; i < evolve->after->ncolumns && !p->key_changes; i++)
 	{
 		const CdcColumnDef *column = &evolve->after->columns[i];
@@ -359,6 +382,7 @@ plan_new_key(Planner *p)
 {
 	const CdcTableDef *after = p->evolve->after;
 	StringInfoData columns;
+	SchemaStep *step;
 
 	if (!p->key_changes || !p->has_key || after->nkey == 0 ||
 		(target_has_key(p, after) && !target_has_key(p, p->evolve->before)))
@@ -373,7 +397,9 @@ plan_new_key(Planner *p)
 				   "Let the pipeline follow changes of kind add_column, then use cdc_resync_table().");
 		appendStringInfo(&columns, "%s%s", part > 1 ? ", " : "", quoted(after->columns[column].name));
 	}
-	add_command(add_step(p, CATALOG_CHANGE_ALTER_KEY, -1), "%s ADD PRIMARY KEY (%s)", p->alter, columns.data);
+	step = add_step(p, CATALOG_CHANGE_ALTER_KEY, -1);
+	step->may_wait = p->evolve->key_may_wait;
+	add_command(step, "%s ADD PRIMARY KEY (%s)", p->alter, columns.data);
 }
 
 /* ----------------------------------------------------------- columns that go */
@@ -707,6 +733,53 @@ plan_type(Planner *p, int i)
 								  schema_source_type(before), schema_source_type(column));
 			break;
 	}
+}
+
+/* A generated column of the source whose values are in a plain column here; -1: none. */
+static int
+find_computed(const Planner *p)
+{
+	const SchemaEvolve *evolve = p->evolve;
+
+	for (uint32 i = 0; i < evolve->after->ncolumns; i++)
+	{
+		const CdcColumnDef *column = &evolve->after->columns[i];
+
+		if (column->is_generated && !column->left_out && evolve->origin[i] >= 0 && p->att[i] != NULL && p->att[i]->attgenerated == '\0' &&
+			evolve->before->columns[evolve->origin[i]].is_generated)
+			return (int) i;
+	}
+	return -1;
+}
+
+/* May rows have other values in that column, of which a generated one may be made? */
+static bool
+may_have_other_values(const SchemaEvolve *evolve, uint32 i)
+{
+	const CdcColumnDef *column = &evolve->after->columns[i];
+	const CdcColumnDef *before = evolve->origin[i] >= 0 ? &evolve->before->columns[evolve->origin[i]] : NULL;
+
+	if (before == NULL)			/* DROP and ADD of one name */
+		return cdc_table_def_column(evolve->before, column->name) >= 0;
+	return schema_type_differs(before, column) || (before->collation != 0 && column->collation == 0) ||
+		(before->nullable && !column->nullable && !evolve->is_strict);
+}
+
+/* What a generated column is made of is not in the definition: when it may come out differently now, only the source knows. */
+static void
+plan_computed(Planner *p)
+{
+	const SchemaEvolve *evolve = p->evolve;
+	int			computed = evolve->has_rows ? find_computed(p) : -1;
+	bool		differs = evolve->computes_anew;
+
+	if (computed < 0)
+		return;
+	for (uint32 i = 0; i < evolve->after->ncolumns && !differs; i++)
+		differs = may_have_other_values(evolve, i);
+	if (differs)
+		add_step(p, CATALOG_CHANGE_ALTER_TYPE, computed)->copy = psprintf("generated column \"%s\" may have other values now",
+																		   schema_server_string(evolve->after->columns[computed].name));
 }
 
 /* --------------------------------------------------------------- columns that come */
@@ -1087,6 +1160,7 @@ schema_evolve_plan(SchemaEvolve *evolve)
 		if (default_differs(before, column) || p.is_retyped[i])
 			plan_default(&p, (int) i, default_differs(before, column));
 	}
+	plan_computed(&p);
 	plan_new_key(&p);
 	plan_comments(&p);
 	if (evolve->is_projected)

@@ -9,7 +9,7 @@
  *	  and run when a table is rewritten.
  *
  *	  A step that may fail without harm runs in a subtransaction: one that has
- *	  something to stand in for it, when a row's value was at fault; with
+ *	  something to stand in for it, or may wait, when a row's value was at fault; with
  *	  TRY_EVOLVE each. Locks and resources are nobody's fault and are thrown.
  *
  *	  Columns that get other types do so in one ALTER TABLE, which rewrites the table
@@ -86,7 +86,7 @@ run_step(SchemaPlan *plan, const SchemaStep *step)
 		plan->copy = step->copy;
 	if (step->commands == NIL)
 		return;
-	if (!may_fail && step->otherwise == NIL)
+	if (!may_fail && !step->may_wait && step->otherwise == NIL)
 	{
 		run_commands(step->commands);
 		note_commands(plan, step->commands);
@@ -101,6 +101,8 @@ run_step(SchemaPlan *plan, const SchemaStep *step)
 	}
 	if (!will_fail_again(edata->sqlerrcode))
 		ReThrowError(edata);
+	if (step->may_wait && ERRCODE_TO_CATEGORY(edata->sqlerrcode) == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
+		return;
 	if (step->otherwise != NIL && ERRCODE_TO_CATEGORY(edata->sqlerrcode) != ERRCODE_DEPENDENT_PRIVILEGE_DESCRIPTORS_STILL_EXIST &&
 		edata->sqlerrcode != ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST && edata->sqlerrcode != ERRCODE_FEATURE_NOT_SUPPORTED &&
 		edata->sqlerrcode != ERRCODE_INSUFFICIENT_PRIVILEGE)

@@ -14,7 +14,9 @@
  *
  *	  The new copy is written beside the rows that are there, into a relation of
  *	  the same layout. So the target is brought into the table's present shape first; what
- *	  its rows have in columns that came or changed is replaced with them.
+ *	  its rows have in columns that came or changed is replaced with them. A key that they
+ *	  cannot have (it is made of a column that came) waits until then: only the new
+ *	  copy has it.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -39,6 +41,8 @@ make_plan(const SnapshotPrepare *p, const SnapshotCandidate *c, SchemaEvolve *ev
 	evolve->types = &p->options;
 	/* what rows have does not matter, but there may be some */
 	evolve->has_rows = true;
+	/* but with "lenient" what columns hold that the source has no more is carried over by the key */
+	evolve->key_may_wait = p->rules.mode != CATALOG_MODE_LENIENT;
 	evolve->is_projected = transform_table_rule(evolve->before, &p->options) != NULL;
 	plan = schema_evolve_plan(evolve);
 	transform_index_steps(p->pipeline->id, c->table.table_id, evolve, evolve->rel, true, plan);

@@ -36,6 +36,7 @@
  */
 #include "postgres.h"
 
+#include "access/relation.h"
 #include "access/xact.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
@@ -48,6 +49,7 @@
 #include "snapshot/snapshot_private.h"
 #include "transform/transform_kind.h"
 #include "transform/transform_rule.h"
+#include "transform/transform_table.h"
 #include "util/util_lock.h"
 #include "util/util_name.h"
 #include "util/util_pattern.h"
@@ -281,6 +283,22 @@ ask_source(SnapshotPrepare *p, const MysqlEndpoint *endpoint, const CatalogPosit
 	mysql_session_close(session);
 }
 
+/* Has the target no primary key, although the source has one? The rows that it has could not be given it, see snapshot_fit.c. */
+static bool
+lacks_key(const SnapshotPrepare *p, const SnapshotCandidate *c, Oid relid)
+{
+	Relation	rel;
+	bool		result;
+
+	if (c->def->nkey == 0 || p->rules.mode == CATALOG_MODE_LENIENT || transform_table_rule(c->def, &p->options) != NULL)
+		return false;
+	rel = relation_open(relid, AccessShareLock);
+	list_free(RelationGetIndexList(rel));
+	result = rel->rd_rel->relkind == RELKIND_RELATION && !OidIsValid(rel->rd_pkindex);
+	relation_close(rel, NoLock);
+	return result;
+}
+
 /* Where a table that is copied anew goes to: table.target is the table that it went to until now. */
 static void
 anew_target(const SnapshotPrepare *p, SnapshotCandidate *c)
@@ -302,6 +320,14 @@ anew_target(const SnapshotPrepare *p, SnapshotCandidate *c)
 		return;
 	}
 	snapshot_fit_target(p, c, relid);
+	c->key_waits = lacks_key(p, c, relid);
+	if (c->key_waits)
+	{
+		c->table.swap_into = relid;
+		snapshot_make_shadow(p, c);
+		heap_row_close(heap_row_open(c->table.target, c->def, &p->options));
+		return;
+	}
 	/* opening checks rights, key and columns */
 	row = heap_row_open(relid, c->def, &p->options);
 	has_rows = heap_target_has_rows(row->target);

@@ -40,6 +40,7 @@ typedef struct SnapshotCandidate
 	Datum		before;			/* the definition that its target was made for, 0: none */
 	SchemaEvolve *fit;			/* how the target was brought into the table's present shape; NULL: it was not there */
 	SchemaPlan *plan;			/* what brought the target into the table's present shape; NULL: nothing */
+	bool		key_waits;		/* the rows that are there cannot have the source's key; those that are copied get it */
 	bool		made;			/* the target is ours, it did not exist */
 	bool		keeps_rows;		/* see snapshot_start_keeps_rows */
 } SnapshotCandidate;

@@ -156,12 +156,27 @@ copy_checks(Oid relid, const char *shadow_name)
 	MemoryContextSwitchTo(cxt);
 }
 
-/* The same primary key. No rights are asked for: that the table's owner may make indexes there was seen when he made this one. */
 static void
-make_key(Relation rel, Oid shadow)
+add_key_column(IndexStmt *stmt, const char *name)
+{
+	IndexElem  *elem = makeNode(IndexElem);
+
+	elem->name = pstrdup(name);
+	elem->ordering = SORTBY_DEFAULT;
+	elem->nulls_ordering = SORTBY_NULLS_DEFAULT;
+	stmt->indexParams = lappend(stmt->indexParams, elem);
+}
+
+/*
+ * The same primary key; where the rows that are there cannot have it, the source's. No rights are asked for: that the table's
+ * owner may make indexes there was seen when he made this one.
+ */
+static void
+make_key(Relation rel, Oid shadow, const CdcTableDef *def)
 {
 	IndexStmt  *stmt = makeNode(IndexStmt);
 	List	   *indexes = RelationGetIndexList(rel);
+	List	   *columns = NIL;
 	ListCell   *lc;
 
 	foreach(lc, indexes)
@@ -173,16 +188,13 @@ make_key(Relation rel, Oid shadow)
 			elog(ERROR, "cache lookup failed for index %u", lfirst_oid(lc));
 		index = (Form_pg_index) GETSTRUCT(tuple);
 		for (int i = 0; index->indisprimary && i < index->indnkeyatts; i++)
-		{
-			IndexElem  *elem = makeNode(IndexElem);
-
-			elem->name = pstrdup(NameStr(TupleDescAttr(RelationGetDescr(rel), index->indkey.values[i] - 1)->attname));
-			elem->ordering = SORTBY_DEFAULT;
-			elem->nulls_ordering = SORTBY_NULLS_DEFAULT;
-			stmt->indexParams = lappend(stmt->indexParams, elem);
-		}
+			add_key_column(stmt, NameStr(TupleDescAttr(RelationGetDescr(rel), index->indkey.values[i] - 1)->attname));
 		ReleaseSysCache(tuple);
 	}
+	for (uint32 part = 1; stmt->indexParams == NIL && def != NULL && part <= def->nkey; part++)
+		columns = lappend(columns, schema_column_name(def->columns[cdc_table_def_key_column(def, part)].name));
+	foreach(lc, columns)
+		add_key_column(stmt, lfirst(lc));
 	if (stmt->indexParams == NIL)
 		return;					/* a target may have none */
 	stmt->relation = makeRangeVar(get_namespace_name(RelationGetNamespace(rel)), get_rel_name(shadow), -1);
@@ -226,7 +238,7 @@ snapshot_make_shadow(const SnapshotPrepare *p, SnapshotCandidate *c)
 		util_spi_run(psprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %s", shadow_name,
 							  quote_identifier(GetUserNameFromId(me, false))));
 	SPI_finish();
-	make_key(rel, shadow);
+	make_key(rel, shadow, c->key_waits ? c->def : NULL);
 
 	util_role_switch_end(&sw);
 	catalog_shadow_depend(shadow, relid);
@@ -426,6 +438,42 @@ carry_over(const CatalogTable *table, Relation rel, Relation shadow)
 	util_role_switch_end(&sw);
 }
 
+/* "id, part": the columns of a relation's primary key; NULL when it has none. */
+static char *
+key_columns(Relation rel)
+{
+	StringInfoData sql;
+	Relation	index;
+
+	list_free(RelationGetIndexList(rel));
+	if (!OidIsValid(rel->rd_pkindex))
+		return NULL;
+	index = index_open(rel->rd_pkindex, AccessShareLock);
+	initStringInfo(&sql);
+	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
+		appendStringInfo(&sql, "%s%s", i > 0 ? ", " : "",
+						 quote_identifier(NameStr(TupleDescAttr(RelationGetDescr(rel), index->rd_index->indkey.values[i] - 1)->attname)));
+	index_close(index, AccessShareLock);
+	return sql.data;
+}
+
+/* The key that waited for rows that have it. As the table's owner. */
+static void
+add_key(Oid relid, const char *columns)
+{
+	Relation	rel = table_open(relid, NoLock);
+	char	   *name = pstrdup(quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)), RelationGetRelationName(rel)));
+	Oid			owner = rel->rd_rel->relowner;
+	UtilRoleSwitch sw;
+
+	table_close(rel, NoLock);
+	util_role_switch_begin(owner != GetUserId() ? owner : InvalidOid, &sw);
+	SPI_connect();
+	util_spi_run(psprintf("ALTER TABLE %s ADD PRIMARY KEY (%s)", name, columns));
+	SPI_finish();
+	util_role_switch_end(&sw);
+}
+
 /* Put the shadow in place; the lock on the table was got. */
 static SnapshotSwapResult
 swap(const CatalogTable *table)
@@ -436,6 +484,7 @@ swap(const CatalogTable *table)
 	TransactionId frozen_xid = shadow != NULL ? shadow->rd_rel->relfrozenxid : InvalidTransactionId;
 	MultiXactId min_multi = shadow != NULL ? shadow->rd_rel->relminmxid : InvalidMultiXactId;
 	bool		changed = shadow != NULL && !same;
+	char	   *waiting_key = same && key_columns(rel) == NULL ? key_columns(shadow) : NULL;
 
 	if (same)
 		carry_over(table, rel, shadow);
@@ -466,6 +515,8 @@ swap(const CatalogTable *table)
 
 	finish_heap_swap(table->swap_into, table->target, false, false, true, true, frozen_xid, min_multi,
 					 get_rel_persistence(table->swap_into));
+	if (waiting_key != NULL)
+		add_key(table->swap_into, waiting_key);
 	/* the new rows came in another relation, which nobody ships */
 	catalog_export_table_ask_all(table->swap_into);
 	if (!catalog_table_set_streaming(table->pipeline_id, table->table_id))
