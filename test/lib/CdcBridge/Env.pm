@@ -18,7 +18,7 @@ use IO::Socket::INET;
 use POSIX ();
 use Time::HiRes qw(time);
 
-our @EXPORT_OK = qw(close_inherited tree build_dir servers_dir free_port new_folder poll_until spawn reap run_program slurp timeout
+our @EXPORT_OK = qw(after_poll close_inherited tree build_dir servers_dir free_port is_polling new_folder poll_until spawn reap run_program slurp timeout
   with_template copy_tree);
 
 my $tree;
@@ -43,20 +43,31 @@ sub servers_dir { return build_dir() . '/servers'; }
 sub timeout { return $ENV{PG_TEST_TIMEOUT_DEFAULT} || 180; }
 
 # Call CODE until it is true. Returns what it returned, or nothing when the time is over.
+our $polls = 0;
+my @after_poll;
 sub poll_until
 {
 	my ($code, $seconds) = @_;
 	my $deadline = time() + ($seconds // timeout());
 	my $pause = 0.02;
-	while (1)
+	my $result;
 	{
-		my $result = $code->();
-		return $result if $result;
-		return if time() > $deadline;
-		select(undef, undef, undef, $pause);
-		$pause = $pause * 1.5 if $pause < 0.2;
+		local $polls = $polls + 1;
+		while (1)
+		{
+			$result = $code->();
+			last if $result || time() > $deadline;
+			select(undef, undef, undef, $pause);
+			$pause = $pause * 1.5 if $pause < 0.1;
+		}
 	}
+	$_->() for $polls ? () : splice(@after_poll);
+	return $result ? $result : ();
 }
+
+# Is something being polled? Then what is asked will be asked again, and CODE is called when that is over.
+sub is_polling { return $polls > 0; }
+sub after_poll { push @after_poll, $_[0]; return; }
 
 # Ports below the range from which the system picks for outgoing connections: a server that is restarted must find its
 # port still free.

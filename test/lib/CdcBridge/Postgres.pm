@@ -10,7 +10,7 @@ package CdcBridge::Postgres;
 use strict;
 use warnings;
 
-use CdcBridge::Env qw(free_port new_folder poll_until reap run_program servers_dir slurp spawn timeout with_template);
+use CdcBridge::Env qw(after_poll free_port is_polling new_folder poll_until reap run_program servers_dir slurp spawn timeout with_template);
 use IPC::Open3 qw(open3);
 use IO::Select;
 use Symbol qw(gensym);
@@ -172,31 +172,90 @@ sub log_tail
 	return join('', @lines[ ($from < 0 ? 0 : $from) .. $#lines ]);
 }
 
-# Run SQL; returns (exit status, output, errors). Options: database, user.
+# Run SQL; returns (exit status, output, errors). Options: database, user. Queries that are polled share a session as long as the poll
+# lasts: a program and a server process for each would be most of what the tests cost.
 sub try_psql
 {
 	my ($self, $sql, %option) = @_;
+	return $self->_ask_again($sql) if is_polling() && !%option && $sql =~ /^\s*(select|show|with)\b/i;
+	my $psql = $self->_start_psql(%option);
+	local $SIG{PIPE} = 'IGNORE';
+	print { $psql->{in} } $sql;
+	close($psql->{in});
+	return _end_psql($psql);
+}
+
+sub _start_psql
+{
+	my ($self, %option) = @_;
 	my @command = ("$self->{bindir}/psql", '-XAtq', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose', '-h', $self->{dir},
 		'-p', $self->{port}, '-U', $option{user} // 'postgres', '-d', $option{database} // $self->{database}, '-f', '-');
 	local $ENV{PGTZ} = 'UTC';
 	local $ENV{PGCLIENTENCODING} = 'UTF8';
 	my $pid = open3(my $in, my $out, my $err = gensym, @command);
-	local $SIG{PIPE} = 'IGNORE';
-	print $in $sql;
-	close($in);
-	my %text = ($out => '', $err => '');
-	my $select = IO::Select->new($out, $err);
-	while (my @ready = $select->can_read)
+	return { pid => $pid, in => $in, out => $out, err => $err, text => { out => '', err => '' }, owner => $$, database => $self->{database} };
+}
+
+# Take in what it prints until END is at the end of a line of its own; false when it has ended before.
+sub _read_psql
+{
+	my ($psql, $end) = @_;
+	my $select = IO::Select->new(grep { defined } @$psql{qw(out err)});
+	until (defined $end && $psql->{text}{out} =~ s/(^|\n)\Q$end\E\n\z//)
 	{
+		my @ready = $select->can_read or return 0;
 		for my $handle (@ready)
 		{
-			$select->remove($handle) unless sysread($handle, $text{$handle}, 1 << 16, length($text{$handle}));
+			my ($name) = grep { defined $psql->{$_} && $psql->{$_} == $handle } qw(out err);
+			next if sysread($handle, $psql->{text}{$name}, 1 << 16, length($psql->{text}{$name}));
+			$select->remove($handle);
+			delete $psql->{$name};
 		}
 	}
-	waitpid($pid, 0);
+	return 1;
+}
+
+sub _end_psql
+{
+	my ($psql) = @_;
+	_read_psql($psql);
+	waitpid($psql->{pid}, 0);
 	my $status = $? >> 8;
-	$text{$out} =~ s/\n\z//;
-	return ($status, $text{$out}, $text{$err});
+	return ($status, $psql->{text}{out} =~ s/\n\z//r, $psql->{text}{err});
+}
+
+my $asked = 0;
+sub _ask_again
+{
+	my ($self, $sql) = @_;
+	my $psql = $self->{again};
+	if (!$psql || $psql->{owner} != $$ || $psql->{database} ne $self->{database})
+	{
+		$self->_stop_asking if $psql;
+		$psql = $self->{again} = $self->_start_psql;
+		after_poll(sub { $self->_stop_asking; });
+	}
+	my $end = 'that was ' . ++$asked;
+	$psql->{text} = { out => '', err => '' };
+	local $SIG{PIPE} = 'IGNORE';
+	$sql .= "\n;" unless $sql =~ /;\s*\z/;
+	syswrite($psql->{in}, "$sql\n\\echo $end\n");
+	return (0, @{ $psql->{text} }{qw(out err)}) if _read_psql($psql, $end);
+	# the query or the server failed
+	delete $self->{again};
+	return _end_psql($psql);
+}
+
+sub _stop_asking
+{
+	my ($self) = @_;
+	my $psql = delete $self->{again};
+	return if !$psql || $psql->{owner} != $$;
+	local $SIG{PIPE} = 'IGNORE';
+	syswrite($psql->{in}, "\\q\n");
+	close($psql->{in});
+	_end_psql($psql);
+	return;
 }
 
 # Run SQL, die on an error; returns the output: columns separated by |, without headings.
