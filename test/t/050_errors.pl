@@ -1,5 +1,6 @@
 # What can be wrong at the source: each case is told in the view with a message, a detail or hint and an SQLSTATE, and where it
 # can be mended the pipeline comes back by itself.
+# takes: 36 s
 
 use strict;
 use warnings;

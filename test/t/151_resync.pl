@@ -1,5 +1,6 @@
 # A table is copied anew: its readers never see it empty or smaller than it should be, what stands on it stays, a stopped or
 # damaged one is mended, and nothing is left behind by crashes, drops and sessions that are in the way.
+# takes: 38 s
 
 use strict;
 use warnings;

@@ -1,6 +1,7 @@
 # A table that is locked at the source joins, or is copied anew: the stream of all others goes on meanwhile, the table's row tells what
 # it waits for, and it joins when the lock is gone. The lag of a worker that does not come to look is not 0. And a table that was made
 # at the source while the stream was behind joins in front of its CREATE TABLE.
+# takes: 48 s
 
 use strict;
 use warnings;

@@ -1,5 +1,6 @@
 # cdc_verify(): tables that are equal are found equal while 8 processes write, in each mode; planted differences of every kind and
 # type are found under the same load, with their column, and nothing else is.
+# takes: 25 s
 
 use strict;
 use warnings;

@@ -1,5 +1,6 @@
 # Tables without a key: copied at an exact mark while writers go on, followed as multisets of rows, and equal after kills; one scan
 # for a batch however many rows it deletes; what cannot be without a key is refused.
+# takes: 50 s
 
 use strict;
 use warnings;

@@ -1,6 +1,7 @@
 # cells: mariadb-15
 # The tool that measures (make bench) works: with tiny tables each bench gives all its lines, and what it measured is equal on all
 # sides. No time is asserted.
+# takes: 28 s
 
 use strict;
 use warnings;

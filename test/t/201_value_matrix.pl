@@ -1,5 +1,6 @@
 # Each type x (NULL, least, greatest, zero, odd values) x (snapshot, insert, update, delete), and what happened while this server was
 # down: the mirror equals the source after each. What came by the stream is byte by byte what came by the snapshot.
+# takes: 36 s
 
 use strict;
 use warnings;

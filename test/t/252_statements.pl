@@ -2,6 +2,7 @@
 # a way out; all tables where it does not tell; the children of what it names, for foreign keys are in no log then; what triggers and
 # functions behind it name, for they are not either. Statements about other tables are ignored.
 # cells: mariadb-15 mysql-18
+# takes: 30 s
 
 use strict;
 use warnings;

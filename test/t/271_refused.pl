@@ -1,6 +1,7 @@
 # Servers that cannot take the place of the one that was followed: each is refused with the exact transactions that are missing, nothing
 # is applied of it, and there is a way on that keeps the tables.
 # cells: mariadb-15 mysql-18
+# takes: 40 s
 
 use strict;
 use warnings;

@@ -1,6 +1,7 @@
 # A copy is never in the way of the site, nor the site's locks in the way of other tables: long statements, FLUSH TABLES, LOCK TABLES and
 # ALTER TABLE at the source while tables are copied.
 # cells: mariadb-15 mysql-18
+# takes: 24 s
 
 use strict;
 use warnings;

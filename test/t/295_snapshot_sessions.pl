@@ -1,6 +1,7 @@
 # What the copy's connection must live through (short time limits of the source, an administrator who ends it), what dates and times
 # come as by SELECT, and tables without a key: their equal rows, and a worker's memory.
 # cells: mariadb-15 mysql-18
+# takes: 23 s
 
 use strict;
 use warnings;

@@ -1,6 +1,7 @@
 # Tables are made, dropped, emptied, renamed, swapped and replaced at random, with rows written in between, while the worker is killed: in the
 # end the pipeline has the source's tables with the source's rows, and none besides. Prints its seed.
 # cells: mariadb-15 mysql-18
+# takes: 25 s
 
 use strict;
 use warnings;
