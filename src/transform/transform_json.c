@@ -123,7 +123,9 @@ transform_json_texts(const TransformJson *json, const char *name, bool or_text, 
 		return NIL;
 	if (or_text && value->type == jbvString)
 		return list_make1(pnstrdup(value->val.string.val, value->val.string.len));
-	is_good = value->type == jbvBinary && JsonContainerIsArray(value->val.binary.data) && JsonContainerSize(value->val.binary.data) > 0;
+	is_good = value->type == jbvBinary && JsonContainerIsArray(value->val.binary.data);
+	if (is_good && JsonContainerSize(value->val.binary.data) == 0)
+		throw_bad(json, psprintf("\"%s\" is empty.", name), hint);
 	for (uint32 i = 0; is_good && i < JsonContainerSize(value->val.binary.data); i++)
 	{
 		const JsonbValue *element = getIthJsonbValueFromContainer(value->val.binary.data, i);

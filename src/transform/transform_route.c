@@ -28,9 +28,8 @@
 #include "regex/regex.h"
 #include "utils/builtins.h"
 #include "utils/formatting.h"
-#include "utils/fmgrprotos.h"
-#include "utils/jsonb.h"
 
+#include "transform/transform_json.h"
 #include "transform/transform_route.h"
 #include "util/util_name.h"
 #include "util/util_pattern.h"
@@ -75,35 +74,28 @@ typedef struct Fit
 
 /* ----------------------------------------------------------------- reading */
 
+#define MEMBERS "source, source_regex, schema, table, case, prefix, suffix, merge"
+#define EXAMPLE "{\"source\": \"shop_*.orders_*\", \"schema\": \"shop\", \"table\": \"orders\"}"
+
 static _Noreturn void
-throw_bad(int number, char *detail, const char *hint)
+throw_bad(int number, const char *detail, const char *hint)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("invalid member %d of option \"%s\"", number, OPTION_NAME),
-			 errdetail_internal("%s", detail),
-			 errhint("%s", hint)));
+	transform_json_throw(OPTION_NAME, number, detail, hint);
 }
 
-/* A string of a member. */
 static char *
-read_text(const Route *route, const char *name, const JsonbValue *value)
+read_text(const TransformJson *json, const char *name)
 {
-	if (value->type != jbvString)
-		throw_bad(route->number, psprintf("\"%s\" is not a string.", name),
-				  "For example: {\"source\": \"shop_*.orders_*\", \"schema\": \"shop\", \"table\": \"orders\"}.");
-	return pnstrdup(value->val.string.val, value->val.string.len);
+	return transform_json_text(json, name, "For example: " EXAMPLE ".");
 }
 
+/* What routes want of their patterns beyond their form. */
 static void
-add_pattern(Route *route, char *pattern)
+check_pattern(Route *route, const char *pattern)
 {
 	const char *positive = pattern[0] == '!' ? pattern + 1 : pattern;
 	Size		len = strlen(pattern);
 
-	if (!util_pattern_is_valid(pattern))
-		throw_bad(route->number, psprintf("\"%s\" is not of the form schema.table.", pattern),
-				  "* stands for any characters, ? for one: \"shop_*.orders_*\".");
 	/* the source has no such names */
 	if (pattern[len - 1] == ' ' && !(len > 1 && pattern[len - 2] == '\\'))
 		throw_bad(route->number, psprintf("\"%s\" ends with a space, so no table fits it.", pattern),
@@ -111,42 +103,8 @@ add_pattern(Route *route, char *pattern)
 	if (util_pattern_wildcards(positive) > UTIL_PATTERN_CAPTURES)
 		throw_bad(route->number, psprintf("\"%s\" has more than %d wildcards.", pattern, UTIL_PATTERN_CAPTURES),
 				  "Write several routes.");
-	route->patterns = lappend(route->patterns, pattern);
 	if (positive == pattern)
 		route->ngroups = Min(route->ngroups, util_pattern_wildcards(positive));
-}
-
-static bool
-read_merge(const Route *route, const JsonbValue *value)
-{
-	if (value->type != jbvBool)
-		throw_bad(route->number, pstrdup("\"merge\" is neither true nor false."),
-				  "With \"merge\": true several source tables may go to the same target.");
-	return value->val.boolean;
-}
-
-/* "source": a pattern or an array of patterns. */
-static void
-read_source(Route *route, const JsonbValue *value)
-{
-	JsonbIterator *it;
-	JsonbIteratorToken token;
-	JsonbValue	element;
-
-	if (value->type == jbvString)
-	{
-		add_pattern(route, read_text(route, "source", value));
-		return;
-	}
-	if (value->type != jbvBinary || !JsonContainerIsArray(value->val.binary.data))
-		throw_bad(route->number, pstrdup("\"source\" is neither a string nor an array of strings."),
-				  "Give a pattern like \"shop.orders_*\", or several.");
-	it = JsonbIteratorInit(value->val.binary.data);
-	while ((token = JsonbIteratorNext(&it, &element, true)) != WJB_DONE)
-	{
-		if (token == WJB_ELEM)
-			add_pattern(route, read_text(route, "source", &element));
-	}
 }
 
 /* Compile a regular expression for all of a name; options in front of it, as (?i), stay in front. */
@@ -164,11 +122,13 @@ compile_regex(const char *regex, int *ngroups)
 }
 
 static void
-read_regex(Route *route, const JsonbValue *value)
+read_regex(Route *route, const TransformJson *json)
 {
 	MemoryContext cxt = CurrentMemoryContext;
 
-	route->regex = read_text(route, "source_regex", value);
+	route->regex = read_text(json, "source_regex");
+	if (route->regex == NULL)
+		return;
 	PG_TRY();
 	{
 		route->compiled = compile_regex(route->regex, &route->ngroups);
@@ -192,41 +152,17 @@ read_regex(Route *route, const JsonbValue *value)
 }
 
 static RouteCase
-read_case(const Route *route, const JsonbValue *value)
+read_case(const Route *route, const TransformJson *json)
 {
-	char	   *word = read_text(route, "case", value);
+	char	   *word = read_text(json, "case");
 
-	if (strcmp(word, "keep") == 0)
+	if (word == NULL || strcmp(word, "keep") == 0)
 		return CASE_KEEP;
 	if (strcmp(word, "lower") == 0)
 		return CASE_LOWER;
 	if (strcmp(word, "upper") == 0)
 		return CASE_UPPER;
 	throw_bad(route->number, psprintf("\"case\" is \"%s\".", word), "Valid values are: keep, lower, upper.");
-}
-
-static void
-read_part(Route *route, const char *name, const JsonbValue *value)
-{
-	if (strcmp(name, "source") == 0)
-		read_source(route, value);
-	else if (strcmp(name, "source_regex") == 0)
-		read_regex(route, value);
-	else if (strcmp(name, "schema") == 0)
-		route->schema = read_text(route, name, value);
-	else if (strcmp(name, "table") == 0)
-		route->table = read_text(route, name, value);
-	else if (strcmp(name, "case") == 0)
-		route->name_case = read_case(route, value);
-	else if (strcmp(name, "prefix") == 0)
-		route->prefix = read_text(route, name, value);
-	else if (strcmp(name, "suffix") == 0)
-		route->suffix = read_text(route, name, value);
-	else if (strcmp(name, "merge") == 0)
-		route->merge = read_merge(route, value);
-	else
-		throw_bad(route->number, psprintf("It has the member \"%s\", which does not exist.", name),
-				  "Valid members are: source, source_regex, schema, table, case, prefix, suffix, merge.");
 }
 
 /* What a '$' in a template stands for. */
@@ -302,43 +238,33 @@ check_template(const Route *route, const char *name, const char *template)
 static void
 check_route(Route *route)
 {
-	bool		any = false;
 	ListCell   *lc;
 
 	if ((route->patterns != NIL) == (route->compiled != NULL))
 		throw_bad(route->number,
-				  pstrdup(route->compiled != NULL ? "It has both \"source\" and \"source_regex\"." : "It has neither \"source\" nor \"source_regex\"."),
+				  route->compiled != NULL ? "It has both \"source\" and \"source_regex\"." : "It has neither \"source\" nor \"source_regex\".",
 				  "One of them says which tables it is for.");
 	foreach(lc, route->patterns)
-		any |= ((char *) lfirst(lc))[0] != '!';
-	if (route->patterns != NIL && !any)
-		throw_bad(route->number, pstrdup("All its patterns leave tables out."), "Give one that takes some in, as \"*.*\".");
+		check_pattern(route, lfirst(lc));
 	check_template(route, "schema", route->schema);
 	check_template(route, "table", route->table);
 }
 
 static Route *
-read_route(int number, const JsonbValue *value)
+read_route(const TransformJson *json)
 {
 	Route	   *route = palloc0(sizeof(Route));
-	JsonbIterator *it;
-	JsonbIteratorToken token;
-	JsonbValue	key;
-	JsonbValue	part;
 
-	route->number = number;
+	route->number = json->number;
 	route->ngroups = UTIL_PATTERN_CAPTURES;
-	if (value->type != jbvBinary || !JsonContainerIsObject(value->val.binary.data))
-		throw_bad(number, pstrdup("It is not an object."),
-				  "For example: {\"source\": \"shop_*.orders_*\", \"schema\": \"shop\", \"table\": \"orders\"}.");
-	it = JsonbIteratorInit(value->val.binary.data);
-	while ((token = JsonbIteratorNext(&it, &key, true)) != WJB_DONE)
-	{
-		if (token != WJB_KEY)
-			continue;
-		(void) JsonbIteratorNext(&it, &part, true);
-		read_part(route, pnstrdup(key.val.string.val, key.val.string.len), &part);
-	}
+	route->patterns = transform_json_patterns(json, "source");
+	read_regex(route, json);
+	route->schema = read_text(json, "schema");
+	route->table = read_text(json, "table");
+	route->name_case = read_case(route, json);
+	route->prefix = read_text(json, "prefix");
+	route->suffix = read_text(json, "suffix");
+	route->merge = transform_json_bool(json, "merge", "With \"merge\": true several source tables may go to the same target.");
 	check_route(route);
 	return route;
 }
@@ -347,19 +273,11 @@ TransformRoutes *
 transform_routes_parse(const char *json, const char *target_schema)
 {
 	TransformRoutes *routes = palloc0(sizeof(TransformRoutes));
-	JsonbIterator *it;
-	JsonbIteratorToken token;
-	JsonbValue	value;
+	ListCell   *lc;
 
 	routes->target_schema = target_schema != NULL ? pstrdup(target_schema) : NULL;
-	if (json == NULL)
-		return routes;
-	it = JsonbIteratorInit(&DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(json)))->root);
-	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
-	{
-		if (token == WJB_ELEM)
-			routes->routes = lappend(routes->routes, read_route(list_length(routes->routes) + 1, &value));
-	}
+	foreach(lc, transform_json_read(OPTION_NAME, json, MEMBERS, EXAMPLE))
+		routes->routes = lappend(routes->routes, read_route(lfirst(lc)));
 	return routes;
 }
 

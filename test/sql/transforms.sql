@@ -23,6 +23,8 @@ SELECT pg_temp.try('["shop.*"]');
 SELECT pg_temp.try('[{"filter": "true"}]');
 SELECT pg_temp.try('[{"tables": "orders"}]');
 SELECT pg_temp.try('[{"tables": []}]');
+SELECT pg_temp.try('[{"tables": ["!shop.a", "!shop.b"]}]');
+SELECT pg_temp.try('[{"tables": "shop.a", "filter": ""}]');
 SELECT pg_temp.try('[{"tables": ["shop.a", 1]}]');
 SELECT pg_temp.try('[{"tables": "shop.a", "where": "true"}]');
 SELECT pg_temp.try('[{"tables": "shop.a"}, {"tables": "shop.b", "filter": 5}]');
