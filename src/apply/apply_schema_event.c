@@ -9,9 +9,10 @@
  *	  rows, and names tell its columns from each other; but not what became of the rows
  *	  that were there. So the source is asked for the table as it is now.
  *
- *	  event = the source's present shape    the target follows: columns that came get
- *	      their declared default; what went and what came are two columns, unless one got
- *	      another name, which cannot be told: then the rows are copied anew
+ *	  event = the source's present shape    the target follows; what went and what came are
+ *	      two columns, unless one got another name, which cannot be told: then the rows are
+ *	      copied anew. So are they when a column came: they have the default that came with
+ *	      it, and the source tells only the one that it has now
  *	  event = some shape in between         more is to come, which may have happened
  *	      in any way: the table is copied anew, from where the stream is past that
  *
@@ -81,7 +82,7 @@ follow(Apply *apply, ApplyTable *table, const CdcTableDef *event)
 		.table = table,
 		.at = apply->txn_start,
 		.gtid = apply->txn_gtid,
-		.defaults_known = true,
+		.defaults_known = false,
 	};
 	CdcTableDef *now;
 	int		   *origin;
