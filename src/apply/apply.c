@@ -562,10 +562,10 @@ wanted_table(Apply *apply, const CdcChange *change)
 
 /* A change cannot be applied: it becomes a suspect, which is guarded when it comes again, or stops its table. */
 static ApplyResult
-on_failed_change(Apply *apply, ApplyTable *table, const CdcChange *change, const ErrorData *edata)
+on_failed_change(Apply *apply, ApplyTable *table, const ErrorData *edata)
 {
-	/* it is the table that is at fault when not even its description fits; without a key only what is inserted can be told apart */
-	if (!apply->keep_dead_letters || table->row == NULL || (table->row->target->nkey == 0 && change->op != CDC_INSERT) ||
+	/* it is the table that is at fault when not even its description fits */
+	if (!apply->keep_dead_letters || table->row == NULL ||
 		(apply->careful && apply_is_suspect(apply)))	/* guarded, and not even the letter could be written */
 		return stop_for_error(apply, table, edata);
 	apply_suspect_add(apply);
@@ -588,13 +588,13 @@ apply_to_open(Apply *apply, ApplyTable *table, const CdcChange *change)
 	}
 	if (apply->guard_left > 0)
 		apply->guard_left--;
-	if (apply->careful && (table->batch == NULL || apply_is_single_insert(apply, table, change)) && apply_is_suspect(apply))
+	if (apply_keyless_is_careful(apply, table))
+		apply_keyless_change(apply, table, change);
+	else if (apply->careful && table->batch == NULL && apply_is_suspect(apply))
 	{
 		if (!apply_guarded(apply, table, change))
 			return;
 	}
-	else if (apply_is_single_insert(apply, table, change))
-		apply_batch_insert_now(apply, table, change);
 	else if (heap_row_needs_snapshot(table->row) || table->batch == NULL)
 	{
 		PushActiveSnapshot(GetTransactionSnapshot());
@@ -633,7 +633,7 @@ try_change(Apply *apply, ApplyTable *table, const CdcChange *change)
 	}
 	PG_CATCH();
 	{
-		result = on_failed_change(apply, table, change, catch_table_error(apply));
+		result = on_failed_change(apply, table, catch_table_error(apply));
 	}
 	PG_END_TRY();
 	apply->current = NULL;

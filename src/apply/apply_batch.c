@@ -364,9 +364,9 @@ note_deleted(Apply *apply, ApplyTable *table)
 	MemoryContextDelete(row_cxt);
 }
 
-/* Rows that the copy has to take away again when it has brought them: one note for each, also of equal ones. */
+/* So many rows that the copy has to take away again when it has brought them: one note for each, also of equal ones. */
 static void
-note_debt(Apply *apply, ApplyTable *table, const HeapMatchRow *row)
+note_debt(Apply *apply, ApplyTable *table, const HeapMatchRow *row, int64 count)
 {
 	HeapTarget *target = table->row->target;
 	uint64		transaction = U64FromFullTransactionId(GetTopFullTransactionId());
@@ -374,7 +374,7 @@ note_debt(Apply *apply, ApplyTable *table, const HeapMatchRow *row)
 
 	ExecForceStoreHeapTuple(row->tuple, target->search, false);
 	key = chunk_key_bytes(target, target->search);
-	for (int64 debt = row->net; debt < 0; debt++)
+	for (; count > 0; count--)
 	{
 		bytea	   *numbered = chunk_key_number(key, transaction, table->debts++);
 
@@ -386,9 +386,9 @@ note_debt(Apply *apply, ApplyTable *table, const HeapMatchRow *row)
 }
 
 /*
- * A table without a key. Rows that should go and are not there: while the table
- * is being copied the copy is going to bring them, and is told to take them away
- * again; afterwards somebody else took them.
+ * A table without a key. Rows that should go and are not there: those of letters have
+ * nothing more to say. As for the others, while the table is being copied the copy is going to
+ * bring them, and is told to take them away again; afterwards somebody else took them.
  */
 static void
 write_match(Apply *apply, ApplyTable *table)
@@ -401,13 +401,15 @@ write_match(Apply *apply, ApplyTable *table)
 	for (int i = 0; i < heap_match_count(match); i++)
 	{
 		const HeapMatchRow *row = heap_match_row(match, i);
+		int64		count;
 
 		if (row->net == 0)
 			continue;
+		count = -row->net - apply_letters_take_rows(apply, table, row->tuple, -row->net);
 		if (apply_table_is_copying(table))
-			note_debt(apply, table, row);
+			note_debt(apply, table, row, count);
 		else
-			table->delta.conflicts -= row->net + apply_letters_take_rows(apply, table, row->tuple, -row->net);
+			table->delta.conflicts += count;
 	}
 	heap_match_reset(match);
 }

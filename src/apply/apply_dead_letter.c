@@ -90,7 +90,7 @@ apply_dead_letter(Apply *apply, ApplyTable *table, const CdcChange *change, cons
 	letter.after = image_to_jsonb(apply, change, change->after);
 	if (table->row->target->nkey > 0)
 		apply_letter_keys(apply, table, change, &letter.old_key, &letter.new_key);
-	else
+	else if (change->op == CDC_INSERT)
 		letter.new_key = apply_letter_row(apply, table, change);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	catalog_dead_letter_insert(&letter);

@@ -568,15 +568,14 @@ extern void apply_careful_committed(Apply *apply);
 extern void apply_suspect_add(Apply *apply);
 extern bool apply_is_suspect(const Apply *apply);
 
-/* Is it to be written by itself, although its table, which has no key, has a batch? */
-static inline bool
-apply_is_single_insert(const Apply *apply, const ApplyTable *table, const CdcChange *change)
-{
-	return apply->careful && apply->keep_dead_letters && change->op == CDC_INSERT && table->row->target->nkey == 0;
-}
-
 /* Apply a change in a subtransaction; when it fails by its table's own fault it becomes a dead letter, and false. */
 extern bool apply_guarded(Apply *apply, ApplyTable *table, const CdcChange *change);
+
+/* ---- apply_keyless.c ---- */
+
+/* Is a change of an open table, which has no key, to be taken in so that the part that does not fit is found? Then do it. */
+extern bool apply_keyless_is_careful(const Apply *apply, const ApplyTable *table);
+extern void apply_keyless_change(Apply *apply, ApplyTable *table, const CdcChange *change);
 
 /* ---- apply_dead_letter.c ---- */
 

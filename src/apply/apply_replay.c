@@ -142,6 +142,7 @@ replay_letter(void *arg)
 	Replay	   *replay = arg;
 	Apply	   *apply = replay->apply;
 	ApplyTable *table = replay->table;
+	int64		conflicts = table->delta.conflicts;
 
 	make_change(replay);
 	table->row = heap_row_open(table->target, table->def, &apply->types);
@@ -153,6 +154,12 @@ replay_letter(void *arg)
 		apply_row(apply, table, &replay->change);
 	if (table->batch != NULL)
 		apply_batch_write(apply, table);
+	/* the letter of a row like it may have to be replayed first, which nobody can find by its values */
+	if (table->batch != NULL && replay->change.op == CDC_DELETE && table->delta.conflicts > conflicts)
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_ROW_MISSING),
+				 errmsg("the row that the dead letter deletes is not there"),
+				 errhint("Replay the dead letters before it, or use cdc_discard_dead_letters() to give it up.")));
 	PopActiveSnapshot();
 	heap_row_close(table->row);
 }

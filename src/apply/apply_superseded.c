@@ -15,9 +15,9 @@
  *	  however many letters there are, and only gains bits: those of letters that are settled, or of a transaction
  *	  that was undone, cost a look that finds nothing.
  *
- *	  A table without a key is a multiset of rows, and only what is inserted becomes a
- *	  letter; its "key" is the whole row, as the target would have it. When the stream
- *	  takes away a row that is not there, that was the row of a letter: one for each.
+ *	  A table without a key is a multiset of rows, and the "key" of a letter that inserts one
+ *	  is the whole row, as the target would have it. When the stream takes away a row that is not there, that
+ *	  was the row of a letter: one for each. A letter that deletes one has none (apply_keyless.c).
  *
  *	  Snapshot workers write letters too. They hold their table's lock meanwhile,
  *	  which the stream takes when it opens a table that is being copied, and
@@ -55,7 +55,8 @@ add_key(void *arg, int32 table_id, const bytea *key)
 static bool
 may_have_letter(const Apply *apply, int32 table_id, const bytea *key)
 {
-	return catalog_letter_bits_may_have(apply->letter_bits, table_id, key);
+	/* there are letters without a key, too */
+	return apply->letter_bits != NULL && catalog_letter_bits_may_have(apply->letter_bits, table_id, key);
 }
 
 /* The table is opened: read which keys have letters, as far as that is not known yet. */
