@@ -360,7 +360,7 @@ is_up_to_date(const ExportReplay *replay)
 bool
 export_replay_is_due(const ExportReplay *replay)
 {
-	return replay->due && replay->retry_at == 0;
+	return replay->due && replay->retry_at == 0 && replay->chunk_no == 0;
 }
 
 bool

@@ -4,8 +4,10 @@
 use strict;
 use warnings;
 
+use CdcBridge::Env qw(poll_until);
 use CdcBridge::Export;
 use CdcBridge::Postgres;
+use IO::Handle;
 use Test::More;
 
 my $postgres = CdcBridge::Postgres->new;
@@ -132,17 +134,27 @@ $alter = sub { my ($rules) = @_; $postgres->psql("select cdc_alter_pipeline('sho
 $alter->($good);
 $postgres->psql(q{select cdc_replay_dead_letters('shop_out')});
 like($postgres->{messages}, qr/request \d+ waits until pipeline "shop_out" runs/, 'a stopped pipeline: the request waits');
-is($postgres->psql("select state from cdc_dead_letter_requests order by request desc limit 1"), 'queued', 'a stopped pipeline does it when it runs');
+is($postgres->psql("select state from cdc_dead_letter_requests order by request desc limit 1"), 'queued', 'it is done when it runs');
 
-# ---- once, through kills
+# ---- once, through kills: with letters on their way that the sink has not got, and with such that it has and that are not settled
+$postgres->psql(q{select cdc_alter_pipeline('shop_out', options => '{"flush_max_ms": 60000, "flush_max_kb": 1048576}')});
+$postgres->psql('do $$ begin for i in 1 .. 20000 loop insert into shop.mark default values; commit; end loop; end $$');
+my $sent = 'select count(*) from cdc_bridge.dead_letter where chunk_no is not null';
+my $shipped = sub { return scalar(grep { ($_->{source}{table} // '') eq 't' && ($_->{op} // '') eq 'c' && $_->{after}{id} > 1000 } $export->records); };
 $export->start;
-for my $victim (qw(worker postmaster worker))
-{
-	my $done = $postgres->psql("select count(*) from cdc_dead_letters where state = 'waiting'");
-	$postgres->poll("select count(*) < $done from cdc_dead_letters where state = 'waiting'", 't', 30) or last;
-	if ($victim eq 'worker') { $postgres->kill9_process($export->status('pid')); }
-	else { $postgres->kill9; $postgres->start; }
-}
+$postgres->poll("$sent", qr/[1-9]/, 30) or die "no letters on their way\n" . $export->describe;
+my $old = $postgres->psql('select max(xmin::text::bigint) from cdc_bridge.dead_letter');
+$postgres->kill9_process($export->status('pid'));
+is($shipped->(), 0, 'killed before the sink has them');
+$postgres->poll("$sent and xmin::text::bigint > $old", qr/[1-9]/, 30) or die "no letters on their way again\n" . $export->describe;
+open(my $session, '|-', "$postgres->{bindir}/psql", '-qXAt', '-o', '/dev/null', '-h', $postgres->host, '-p', $postgres->port, '-U', 'postgres', 'postgres') or die "psql: $!";
+$session->autoflush(1);
+print $session "begin; lock table cdc_bridge.dead_letter_request in share mode;\n";
+poll_until(sub { return $shipped->() > 0 }, 60) or die "they are not shipped\n" . $export->describe;
+cmp_ok($postgres->psql($sent), '>', 0, 'killed before what the sink has is settled');
+$postgres->kill9_process($export->status('pid'));
+close($session);
+$postgres->psql(q{select cdc_alter_pipeline('shop_out', options => '{"flush_max_ms": null, "flush_max_kb": null}')});
 $postgres->poll("select state from cdc_dead_letter_requests order by request desc limit 1", 'done', 60) or die "not done\n" . $export->describe;
 $export->wait_for_all;
 my %seen;
