@@ -305,10 +305,17 @@ give_up(const CatalogTable *table, const UtilErrorInfo *error)
 			 error->hint ? errhint("%s", error->hint) : 0));
 }
 
-/* Does a column belong to the source? */
+/* Do the source's rows come with that column: one of its own or, under a transform (NULL: none), one of the projection? */
 static bool
-is_of_source(const CdcTableDef *def, const char *name)
+is_written(const CdcTableDef *def, const TransformTable *transform, const char *name)
 {
+	for (int i = 0; transform != NULL && i < transform->transform->ncolumns; i++)
+	{
+		if (strcmp(transform->transform->columns[i].name, name) == 0)
+			return true;
+	}
+	if (transform != NULL)
+		return false;
 	for (uint32 i = 0; i < def->ncolumns; i++)
 	{
 		if (strcmp(schema_column_name(def->columns[i].name), name) == 0)
@@ -337,14 +344,6 @@ key_condition(Relation rel)
 	}
 	index_close(index, AccessShareLock);
 	return sql.data;
-}
-
-/* Does it mark rows that the source has deleted? */
-static bool
-is_mark(const TransformRule *rule, const char *name)
-{
-	return rule != NULL && rule->kind == TRANSFORM_SOFT_DELETE &&
-		(strcmp(name, rule->deleted_column) == 0 || strcmp(name, rule->deleted_at_column) == 0);
 }
 
 /*
@@ -390,8 +389,8 @@ carry_deleted(const TransformRule *rule, Relation rel, Relation shadow, const ch
 }
 
 /*
- * With schema_changes "lenient" nothing that the target holds is lost: columns that the source has no more are carried over
- * from the rows that are replaced. As the table's owner.
+ * With schema_changes "lenient" nothing that the target holds is lost: columns that the source's rows have no more are carried over
+ * from those that are replaced. As the table's owner.
  */
 static void
 carry_over(const CatalogTable *table, Relation rel, Relation shadow)
@@ -401,6 +400,7 @@ carry_over(const CatalogTable *table, Relation rel, Relation shadow)
 	TupleDesc	desc = RelationGetDescr(rel);
 	char	   *condition = key_condition(rel);
 	const TransformRule *rule;
+	TransformTable *transform;
 	SchemaTypeOptions options;
 	CatalogChangeRules rules;
 	StringInfoData sets;
@@ -415,13 +415,14 @@ carry_over(const CatalogTable *table, Relation rel, Relation shadow)
 	catalog_change_rules_read(pipeline, &rules);
 	if (rules.mode != CATALOG_MODE_LENIENT)
 		return;
+	transform = rule != NULL ? transform_table_make(def, rule, &options) : NULL;
 	initStringInfo(&sets);
 	for (int i = 0; i < desc->natts; i++)
 	{
 		const FormData_pg_attribute *att = TupleDescAttr(desc, i);
 		const char *name = quote_identifier(NameStr(att->attname));
 
-		if (att->attisdropped || att->attgenerated != '\0' || is_of_source(def, NameStr(att->attname)) || is_mark(rule, NameStr(att->attname)))
+		if (att->attisdropped || att->attgenerated != '\0' || is_written(def, transform, NameStr(att->attname)))
 			continue;
 		appendStringInfo(&sets, "%s%s = t.%s", sets.len > 0 ? ", " : "", name, name);
 	}
