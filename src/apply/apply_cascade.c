@@ -29,6 +29,8 @@
  *	  The children of such a child cannot be told: its rows, which name them, may
  *	  have been gone when their chunk was read. They stop.
  *
+ *	  Rows of the child that did not fit are in dead letters, see apply_cascade_letter.c.
+ *
  *	  Equal has to mean equal byte by byte; a foreign key over texts that compare
  *	  in another way is refused when the table joins (schema_table.c).
  *
@@ -48,6 +50,7 @@
 #include "utils/tuplestore.h"
 
 #include "apply/apply_private.h"
+#include "heap/heap_image.h"
 #include "heap/heap_rows.h"
 #include "util/util_wait.h"
 
@@ -421,6 +424,73 @@ change_row(Apply *apply, const ApplyCascade *cascade, const TupleTableSlot *foun
 	return change_children(apply, child, found->tts_values, found->tts_isnull, new_values, new_nulls);
 }
 
+/* Columns of a row in a dead letter that other tables refer to -> target->search. */
+static void
+read_referred(Apply *apply, const ApplyTable *parent, Datum image)
+{
+	ListCell   *lc;
+
+	heap_target_clear(parent->row->target->search);
+	foreach(lc, apply->cascades)
+	{
+		const ApplyCascade *cascade = lfirst(lc);
+
+		for (uint32 i = 0; refers_to(cascade, parent->schema, parent->name) && i < cascade->key->ncolumns; i++)
+		{
+			int			column = column_number(parent->def, cascade->key->parent_columns[i]);
+			CdcField	field;
+			CdcCell		cell;
+			CdcError	err;
+
+			if (column < 0 || !heap_image_field(image, &parent->def->columns[column], NIL, &field) ||
+				heap_image_to_cell(&parent->def->columns[column], &field, &apply->arena, &cell, &err) != CDC_OK)
+				ereport(ERROR,
+						(errcode(CDC_ERRCODE_UNSUPPORTED_EVENT),
+						 errmsg("a foreign key changed a row of source table \"%s.%s\" that is a dead letter", parent->schema, parent->name),
+						 errdetail("Column \"%s\", to which another table refers, cannot be read in it, and the server does not log what foreign keys do.",
+								   cascade->key->parent_columns[i]),
+						 errhint(APPLY_HINT_ANEW)));
+			heap_row_set_old(parent->row, column, &cell);
+		}
+	}
+}
+
+/* Rows of the child that have the old value and are in dead letters, and the rows that refer to these. */
+static ApplyResult
+change_letters(Apply *apply, const ApplyCascade *cascade, CdcForeignAction action, const ParentValues *old_values,
+			   const ParentValues *new_values)
+{
+	ApplyTable *child = cascade->child;
+	ApplyCascadeLetters what = {
+		.action = action,
+		.has_new_values = action == CDC_FOREIGN_CASCADE && new_values != NULL,
+		.ncolumns = cascade->key->ncolumns,
+		.columns = cascade->columns,
+		.values = old_values->values,
+	};
+	ListCell   *lc;
+
+	foreach(lc, apply_cascade_letters(apply, child, &what))
+	{
+		int			natts = child->row->target->search->tts_tupleDescriptor->natts;
+		Datum	   *values = palloc(sizeof(Datum) * natts);
+		bool	   *nulls = palloc(sizeof(bool) * natts);
+		bool	   *new_nulls = palloc(sizeof(bool) * natts);
+
+		PushActiveSnapshot(GetTransactionSnapshot());
+		read_referred(apply, child, PointerGetDatum(lfirst(lc)));
+		PopActiveSnapshot();
+		memcpy(values, child->row->target->search->tts_values, sizeof(Datum) * natts);
+		memcpy(nulls, child->row->target->search->tts_isnull, sizeof(bool) * natts);
+		memcpy(new_nulls, nulls, sizeof(bool) * natts);
+		for (uint32 i = 0; i < what.ncolumns; i++)
+			new_nulls[child->row->table->columns[cascade->columns[i]].attnum - 1] = true;
+		if (change_children(apply, child, values, nulls, action == CDC_FOREIGN_SET_NULL ? values : NULL, new_nulls) == APPLY_REWIND)
+			return APPLY_REWIND;
+	}
+	return APPLY_OK;
+}
+
 /* Change all rows of the child that have the old value. */
 static ApplyResult
 change_rows(Apply *apply, const ApplyCascade *cascade, CdcForeignAction action, const ParentValues *old_values,
@@ -442,6 +512,9 @@ change_rows(Apply *apply, const ApplyCascade *cascade, CdcForeignAction action, 
 			return APPLY_OK;	/* nobody refers to it */
 		attnums[i] = child->row->table->columns[cascade->columns[i]].attnum;
 	}
+
+	if (change_letters(apply, cascade, action, old_values, new_values) == APPLY_REWIND)
+		return APPLY_REWIND;
 
 	/* lives in the transaction's memory: whoever undoes it ends this too */
 	cxt = AllocSetContextCreate(target->estate->es_query_cxt, "cdc apply cascade", ALLOCSET_DEFAULT_SIZES);

@@ -60,14 +60,20 @@ apply_wish_tables(Apply *apply, bool soon)
 }
 
 void
-apply_wish_copy(Apply *apply, ApplyTable *table)
+apply_wish_resync(Apply *apply, const ApplyTable *table)
 {
 	MemoryContext old = MemoryContextSwitchTo(apply->wishes_cxt);
 
 	apply->copies_wanted = lappend_int(apply->copies_wanted, table->table_id);
 	MemoryContextSwitchTo(old);
-	table->awaits_copy = true;
 	apply_wish_tables(apply, true);
+}
+
+void
+apply_wish_copy(Apply *apply, ApplyTable *table)
+{
+	apply_wish_resync(apply, table);
+	table->awaits_copy = true;
 }
 
 /* Write all of it into the open transaction, which is about to be committed. */

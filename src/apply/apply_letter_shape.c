@@ -27,6 +27,7 @@
 #include "apply/apply_private.h"
 #include "catalog/catalog_dead_letter.h"
 #include "heap/heap_image.h"
+#include "util/util_arena.h"
 #include "util/util_name.h"
 
 /* Are rows told from each other by something else afterwards: by another key or, where there is none, by other columns? */
@@ -76,7 +77,6 @@ names_stay(const SchemaEvolve *evolve)
 
 typedef struct Reshape
 {
-	Apply	   *apply;
 	const SchemaEvolve *evolve;
 	bool	   *keeps;			/* per column of "before": the target keeps what the source dropped */
 } Reshape;
@@ -99,11 +99,13 @@ static Datum
 reshaped(const Reshape *reshape, Datum image)
 {
 	const SchemaEvolve *evolve = reshape->evolve;
+	CdcArena	arena;
 
 	if (image == (Datum) 0)
 		return image;
+	cdc_arena_init(&arena, util_context_allocator(CurrentMemoryContext), 0);	/* goes with the letter */
 	return heap_image_reshape(image, evolve->before, evolve->after, evolve->origin, reshape->keeps,
-							  evolve->is_told && evolve->defaults_known, &reshape->apply->arena);
+							  evolve->is_told && evolve->defaults_known, &arena);
 }
 
 static bool
@@ -123,7 +125,7 @@ apply_letters_reshape(Apply *apply, const ApplySchemaChange *change)
 {
 	const SchemaEvolve *evolve = &change->evolve;
 	const ApplyTable *table = change->table;
-	Reshape		reshape = {.apply = apply,.evolve = evolve};
+	Reshape		reshape = {.evolve = evolve};
 
 	if (names_stay(evolve))
 		return;

@@ -321,6 +321,24 @@ extern bool apply_is_parent(const Apply *apply, const char *schema, const char *
 extern List *apply_children_of(Apply *apply, const char *schema, const char *name);	/* of ApplyTable */
 extern ApplyResult apply_cascade(Apply *apply, const CdcChange *change);
 
+/* ---- apply_cascade_letter.c ---- */
+
+/* What a foreign key does to rows of a child that name a value. */
+typedef struct ApplyCascadeLetters
+{
+	CdcForeignAction action;
+	bool		has_new_values; /* they name another value then */
+	uint32		ncolumns;
+	const int  *columns;		/* of the child's definition */
+	const Datum *values;		/* that they name, as the child's target has them */
+} ApplyCascadeLetters;
+
+/*
+ * The same for rows that are in dead letters of the open child. Returns the images (List of jsonb) of those that it changed, as they were,
+ * when other tables refer to the child; NIL: none.
+ */
+extern List *apply_cascade_letters(Apply *apply, ApplyTable *child, const ApplyCascadeLetters *what);
+
 /* ---- apply_stored_code.c ---- */
 
 /*
@@ -673,6 +691,9 @@ extern void apply_history_add(Apply *apply, const CdcEvent *event, const Catalog
 /* Let tables join; soon: before the stream goes on. And: copy one anew, its changes being passed over until then. */
 extern void apply_wish_tables(Apply *apply, bool soon);
 extern void apply_wish_copy(Apply *apply, ApplyTable *table);
+
+/* Copy one anew, its changes being applied until then. */
+extern void apply_wish_resync(Apply *apply, const ApplyTable *table);
 
 extern void apply_wishes_write(Apply *apply);	/* into the transaction that is about to be committed */
 extern void apply_wishes_forget(Apply *apply, bool committed);

@@ -527,6 +527,8 @@ catalog_dead_letter_edit_table(int32 pipeline_id, int32 table_id, CatalogLetterE
 				update_set(&update, Anum_dead_letter_before, letter->before);
 				update_set(&update, Anum_dead_letter_after, letter->after);
 				update_set(&update, Anum_dead_letter_newer, letter->newer == NIL ? (Datum) 0 : util_text_array(letter->newer));
+				if (letter->state == CATALOG_LETTER_SUPERSEDED)
+					update_state(&update, letter->state, letter->reason);
 				catalog_tuple_update(scan.rel, tuple, update.values, update.nulls, update.replaces);
 			}
 		}

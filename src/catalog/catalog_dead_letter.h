@@ -117,8 +117,8 @@ extern List *catalog_dead_letter_tables(int32 pipeline_id);
 extern int64 catalog_dead_letter_take_rows(int32 pipeline_id, int32 table_id, const bytea *key, int64 count, const char *reason);
 
 /*
- * Have somebody change before, after and newer of each open letter of a table; false: it stays as it is. Each letter lives until
- * the next call.
+ * Have somebody change before, after and newer of each open letter of a table, or set it to SUPERSEDED with a reason; false: it stays
+ * as it is. Each letter lives until the next call.
  */
 typedef bool (*CatalogLetterEdit) (void *arg, CatalogDeadLetter *letter);
 extern void catalog_dead_letter_edit_table(int32 pipeline_id, int32 table_id, CatalogLetterEdit edit, void *arg);

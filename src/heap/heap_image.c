@@ -297,6 +297,50 @@ heap_image_fields(Datum image, const CdcTableDef *def, const List *without)
 	return fields;
 }
 
+bool
+heap_image_field(Datum image, const CdcColumnDef *column, const List *without, CdcField *field)
+{
+	JsonbValue *value = getKeyJsonValueFromContainer(&DatumGetJsonbP(image)->root, column->name, (int) strlen(column->name), NULL);
+
+	memset(field, 0, sizeof(*field));
+	if (value == NULL || util_name_in(without, column->name))
+		return false;
+	if (value->type == jbvNull)
+		field->state = CDC_FIELD_NULL;
+	else if (value->type == jbvString)
+		set_field(field, FORM_TEXT, value->val.string.val, value->val.string.len);
+	else if (has_member(value, "hex") && !has_member(value, "json_diff"))
+		read_object(column->name, value, field);
+	else
+		return false;
+	return true;
+}
+
+Datum
+heap_image_with_nulls(Datum source, const CdcTableDef *def, uint32 ncolumns, const int *columns)
+{
+	JsonbIterator *it = JsonbIteratorInit(&DatumGetJsonbP(source)->root);
+	JsonbIteratorToken token;
+	JsonbValue	name;
+	JsonbValue	value;
+	HeapImage	image;
+	CdcCell		null = {.kind = CDC_CELL_NULL};
+
+	heap_image_begin(&image);
+	while ((token = JsonbIteratorNext(&it, &name, true)) != WJB_DONE)
+	{
+		if (token != WJB_KEY)
+			continue;
+		(void) JsonbIteratorNext(&it, &value, true);
+		pushJsonbValue(&image.state, WJB_KEY, &name);
+		pushJsonbValue(&image.state, WJB_VALUE, &value);
+	}
+	/* of members with one name the last stands */
+	for (uint32 i = 0; i < ncolumns; i++)
+		heap_image_cell(&image, &def->columns[columns[i]], &null);
+	return heap_image_end(&image);
+}
+
 /* ------------------------------------------------------------- columns that change */
 
 static void

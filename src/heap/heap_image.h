@@ -54,6 +54,12 @@ extern Datum heap_image_end(HeapImage *image);
  */
 extern CdcField *heap_image_fields(Datum image, const CdcTableDef *def, const List *without);
 
+/* One column of an image; false: it is not there, counts as left out, or cannot be turned back. */
+extern bool heap_image_field(Datum image, const CdcColumnDef *column, const List *without, CdcField *field);
+
+/* The image with nulls in these columns. */
+extern Datum heap_image_with_nulls(Datum image, const CdcTableDef *def, uint32 ncolumns, const int *columns);
+
 /*
  * What becomes of an image when its table's columns change: origin has for each column of "after" its index in "before", -1: it
  * is new. keeps: per column of "before", does the target keep what the source dropped? fills: new columns get their defaults.
