@@ -30,12 +30,6 @@ is_of_row(int sqlstate)
 	return util_error_class(sqlstate) == UTIL_ERROR_DATA && ERRCODE_TO_CATEGORY(sqlstate) != ERRCODE_TO_CATEGORY(ERRCODE_INTERNAL_ERROR);
 }
 
-bool
-decode_letter_is_wanted(const DecodeState *state, const DecodeRelation *entry)
-{
-	return state != NULL && state->keep != NULL && entry->transform != NULL;
-}
-
 ErrorData *
 decode_letter_try(const DecodeState *state, const DecodeRelation *entry, UtilStep step, void *arg)
 {

@@ -270,7 +270,11 @@ decode_place_leave(void)
 /* in decode_letter.c */
 
 /* Is a change of a relation, or a row of it, kept when its expressions throw? */
-extern bool decode_letter_is_wanted(const DecodeState *state, const DecodeRelation *entry);
+static inline bool
+decode_letter_is_wanted(const DecodeState *state, const DecodeRelation *entry)
+{
+	return state != NULL && state->keep != NULL && entry->transform != NULL;
+}
 
 /*
  * Run a step of a change. Returns what it threw about the row, when such changes are kept; NULL: it went well. Everything else is thrown.
