@@ -108,15 +108,23 @@ else
 YAML_FLAGS := -DCDC_WITHOUT_YAML
 endif
 
+# CURL=no leaves out what speaks HTTP (schema registries); what would says so. Where libcurl's headers are not there it is no.
+CURL ?= $(shell if pkg-config --exists libcurl; then echo yes; else echo no; fi)
+ifeq ($(CURL),yes)
+CURL_LIBS := $(shell pkg-config --libs libcurl)
+else
+CURL_FLAGS := -DCDC_WITHOUT_CURL
+endif
+
 # The server's and the client library's headers as system headers: they do not compile cleanly under -Wextra
 # (-Wsign-compare and others), our own files do, and this way no warning has to be switched off for them.
 SYSTEM_HEADERS = -isystem $(shell $(PG_CONFIG) --includedir-server) $(patsubst -I%,-isystem %,$(MYSQL_CFLAGS))
 
 WERROR ?= -Werror
-PG_CPPFLAGS = -I$(TREE)/src $(SYSTEM_HEADERS) $(YAML_FLAGS)
+PG_CPPFLAGS = -I$(TREE)/src $(SYSTEM_HEADERS) $(YAML_FLAGS) $(CURL_FLAGS)
 # -MMD -MP: the header dependencies; PGXS tracks them only when the server was configured to.
 PG_CFLAGS   = -std=gnu11 -Wall -Wextra -Wno-unused-parameter $(WERROR) -pthread -MMD -MP
-SHLIB_LINK  = $(MYSQL_LIBS) -ldeflate -lzstd $(YAML_LIBS) -lpthread
+SHLIB_LINK  = $(MYSQL_LIBS) -ldeflate -lzstd $(YAML_LIBS) $(CURL_LIBS) -lpthread
 
 # Bitcode for JIT inlining would be of no use (nothing here is called from expressions), doubles the time to build,
 # and wants the very clang that built the server.

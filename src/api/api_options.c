@@ -103,6 +103,7 @@ cdc_list_options(PG_FUNCTION_ARGS)
 	put_table(rsinfo, &catalog_pipeline_options);
 	put_table(rsinfo, &catalog_file_server_options);
 	put_table(rsinfo, &catalog_null_server_options);
+	put_table(rsinfo, &catalog_registry_user_mapping_options);
 	put_table(rsinfo, &catalog_export_options);
 	put_table(rsinfo, &decode_options);
 	return (Datum) 0;

@@ -25,6 +25,8 @@
 /* Options of an outgoing pipeline, of a cdc_file SERVER and of a cdc_null SERVER. */
 extern const UtilOptionTable catalog_export_options;
 extern const UtilOptionTable catalog_file_server_options;
+extern const UtilOptionTable catalog_registry_server_options;	/* which the servers of all sinks have, too */
+extern const UtilOptionTable catalog_registry_user_mapping_options;
 extern const UtilOptionTable catalog_null_server_options;
 
 /* Value of an option of an outgoing pipeline, as given or its default. */

@@ -57,6 +57,36 @@ const UtilOptionTable catalog_export_options = {
 	.base = &catalog_record_options
 };
 
+static const char *const subject_values[] = {"topic", "record", "topic-record", NULL};
+
+static const UtilOption registry_server_option_list[] = {
+	{.name = "schema_registry_subject",.type = UTIL_OPTION_ENUM,.default_text = "topic",.values = subject_values,
+	.description = "under which names schemas are registered: the topic's with -value and -key, the record's, or both"},
+	{.name = "schema_registry_url",.type = UTIL_OPTION_TEXT,
+	.description = "format debezium-avro: the schema registry, http://host:port or https://"},
+};
+
+const UtilOptionTable catalog_registry_server_options = {
+	.kind = "server",
+	.subject = "sink",
+	.options = registry_server_option_list,
+	.count = lengthof(registry_server_option_list)
+};
+
+static const UtilOption registry_user_mapping_option_list[] = {
+	{.name = "registry_password",.type = UTIL_OPTION_TEXT,.secret = true,
+	.description = "password for the schema registry"},
+	{.name = "registry_username",.type = UTIL_OPTION_TEXT,
+	.description = "user of the schema registry; default: without authentication"},
+};
+
+const UtilOptionTable catalog_registry_user_mapping_options = {
+	.kind = "user mapping",
+	.subject = "cdc_file",
+	.options = registry_user_mapping_option_list,
+	.count = lengthof(registry_user_mapping_option_list)
+};
+
 static const UtilOption file_server_option_list[] = {
 	{.name = "directory",.type = UTIL_OPTION_TEXT,.superuser_only = true,
 	.description = "where the pipelines write: each into a folder of its own name"},
@@ -68,7 +98,8 @@ const UtilOptionTable catalog_file_server_options = {
 	.kind = "server",
 	.subject = "cdc_file",
 	.options = file_server_option_list,
-	.count = lengthof(file_server_option_list)
+	.count = lengthof(file_server_option_list),
+	.base = &catalog_registry_server_options
 };
 
 static const UtilOption null_server_option_list[] = {
@@ -80,7 +111,8 @@ const UtilOptionTable catalog_null_server_options = {
 	.kind = "server",
 	.subject = "cdc_null",
 	.options = null_server_option_list,
-	.count = lengthof(null_server_option_list)
+	.count = lengthof(null_server_option_list),
+	.base = &catalog_registry_server_options
 };
 
 const UtilOptionTable *

@@ -16,7 +16,7 @@
 #define VERSION "cdc_bridge 0.1"
 
 static const char *const format_values[] = {
-	"canal-json", "changelog-json", "debezium-json", "debezium-unwrapped-json", "json", "maxwell-json", NULL
+	"canal-json", "changelog-json", "debezium-avro", "debezium-json", "debezium-unwrapped-json", "json", "maxwell-json", NULL
 };
 static const char *const arrays_values[] = {"json", "text", NULL};
 static const char *const binary_values[] = {"base64", "hex", "latin1", NULL};
@@ -44,6 +44,8 @@ static const UtilOption option_list[] = {
 	.description = "format json: the type of each column"},
 	{.name = "json",.type = UTIL_OPTION_ENUM,.values = json_values,
 	.description = "json and jsonb as a string, or as part of the record, where null may be either null; default: embed for maxwell-json, else string"},
+	{.name = "logical_types",.type = UTIL_OPTION_BOOL,.default_text = "false",
+	.description = "format debezium-avro: dates, times, uuid and numeric(p,s) with logical types, which have no infinity and no NaN; else as strings"},
 	{.name = "messages",.type = UTIL_OPTION_BOOL,.default_text = "false",
 	.description = "ship what pg_logical_emit_message writes"},
 	{.name = "numeric",.type = UTIL_OPTION_ENUM,.values = numeric_values,
@@ -159,6 +161,7 @@ catalog_record_format(CatalogGivenOption given, void *arg, CdcFormatOptions *opt
 		.numeric_as_number = is_word_or(given, arg, "numeric", "number", format->numeric_as_number),
 		.bytes_as_hex = is_word_or(given, arg, "binary", "hex", false),
 		.bytes_as_latin1 = is_word_or(given, arg, "binary", "latin1", format->bytes_as_latin1),
+		.logical_types = is_true(given, arg, "logical_types"),
 		.json_embedded = is_word_or(given, arg, "json", "embed", format->json_embedded),
 		.server_name = given(arg, "server_name"),
 		.version = VERSION,

@@ -183,7 +183,7 @@ decode_options_read(DecodeOptions *options, List *given)
 	memset(options, 0, sizeof(*options));
 	options->format = catalog_record_format(given_option, given, &options->format_options);
 	options->actions = read_actions(util_option_text(&decode_options, "actions", given_text(given, "actions")));
-	options->arrays_as_text = is_word(given, "arrays", "text");
+	options->arrays_as_text = options->format->arrays_as_text || is_word(given, "arrays", "text");
 	options->generated_columns = get_bool(given, "generated_columns");
 	options->messages = get_bool(given, "messages");
 	options->foreign_origins = is_word(given, "origin", "any");

@@ -30,6 +30,12 @@ decode_text_init(DecodeState *state)
 {
 	const CdcAllocator *allocator = util_context_allocator(state->context);
 
+	if (state->options.format->is_binary && state->emit == decode_text_emit)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("format \"%s\" needs a schema registry", state->options.format->name),
+				 errdetail("Who reads a slot has none."),
+				 errhint("Choose another format, or have a pipeline with a sink.")));
 	cdc_format_init(&state->format, state->options.format, &state->options.format_options, allocator);
 	cdc_buf_init(&state->buf, allocator, RECORD_MAX);
 }

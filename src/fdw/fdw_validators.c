@@ -46,12 +46,7 @@ typedef struct FdwWrapper
 static bool
 has_option(const UtilOptionTable *table, const char *name)
 {
-	for (int i = 0; table != NULL && i < table->count; i++)
-	{
-		if (strcmp(table->options[i].name, name) == 0)
-			return true;
-	}
-	return false;
+	return table != NULL && util_option_find(table, name) != NULL;
 }
 
 /* An option that the other kind of object has: say so, rather than list what this one has. */
@@ -156,6 +151,7 @@ cdc_file_validator(PG_FUNCTION_ARGS)
 		.name = "cdc_file",
 		.instead_of_tables = "Use cdc_start_pipeline() to ship changes there.",
 		.server = &catalog_file_server_options,
+		.user_mapping = &catalog_registry_user_mapping_options,
 		.check_server = check_file_server,
 	};
 
@@ -169,6 +165,7 @@ cdc_null_validator(PG_FUNCTION_ARGS)
 		.name = "cdc_null",
 		.instead_of_tables = "Use cdc_start_pipeline() to ship changes there.",
 		.server = &catalog_null_server_options,
+		.user_mapping = &catalog_registry_user_mapping_options,
 	};
 
 	return validate(fcinfo, &wrapper);

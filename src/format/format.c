@@ -10,9 +10,12 @@
 
 #include <string.h>
 
+#include "format/json_text.h"
+
 static const CdcFormatOps *const formats[] = {
 	&cdc_format_canal_json,
 	&cdc_format_changelog_json,
+	&cdc_format_debezium_avro,
 	&cdc_format_debezium_json,
 	&cdc_format_debezium_unwrapped_json,
 	&cdc_format_maxwell_json,
@@ -38,6 +41,30 @@ cdc_format_find(const char *name)
 	return NULL;
 }
 
+static void
+init_cached(CdcFormatCached *entries, int n, const CdcAllocator *allocator)
+{
+	for (int i = 0; i < n; i++)
+	{
+		entries[i] = (CdcFormatCached) {.version = 0};
+		cdc_buf_init(&entries[i].value_schema, allocator, 0);
+		cdc_buf_init(&entries[i].key_schema, allocator, 0);
+	}
+}
+
+static void
+free_cached(CdcFormatCached *entries, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		entries[i].version = 0;
+		cdc_buf_free(&entries[i].value_schema);
+		cdc_buf_free(&entries[i].key_schema);
+	}
+}
+
+#define NDOCUMENTS ((int) (sizeof(((CdcFormat *) 0)->documents) / sizeof(CdcFormatCached)))
+
 void
 cdc_format_init(CdcFormat *format, const CdcFormatOps *ops, const CdcFormatOptions *options, const CdcAllocator *allocator)
 {
@@ -45,12 +72,8 @@ cdc_format_init(CdcFormat *format, const CdcFormatOps *ops, const CdcFormatOptio
 	format->options = *options;
 	cdc_buf_init(&format->scratch, allocator, 0);
 	cdc_buf_init(&format->head, allocator, 0);
-	for (int i = 0; i < CDC_FORMAT_CACHE_SIZE; i++)
-	{
-		format->cache[i].version = 0;
-		cdc_buf_init(&format->cache[i].value_schema, allocator, 0);
-		cdc_buf_init(&format->cache[i].key_schema, allocator, 0);
-	}
+	init_cached(format->cache, CDC_FORMAT_CACHE_SIZE, allocator);
+	init_cached(format->documents, NDOCUMENTS, allocator);
 }
 
 void
@@ -58,12 +81,8 @@ cdc_format_free(CdcFormat *format)
 {
 	cdc_buf_free(&format->scratch);
 	cdc_buf_free(&format->head);
-	for (int i = 0; i < CDC_FORMAT_CACHE_SIZE; i++)
-	{
-		format->cache[i].version = 0;
-		cdc_buf_free(&format->cache[i].value_schema);
-		cdc_buf_free(&format->cache[i].key_schema);
-	}
+	free_cached(format->cache, CDC_FORMAT_CACHE_SIZE);
+	free_cached(format->documents, NDOCUMENTS);
 }
 
 static CdcStatus
@@ -129,32 +148,54 @@ cdc_format_partition_key(CdcFormat *format, const CdcRecord *record, int part, C
 	return result(out, record, err);
 }
 
+typedef CdcStatus (*WriteDocument) (CdcFormat *format, const CdcRecord *record, int part, CdcBuf *out, CdcError *err);
+
+/* A document, or its key, in a line of text: bytes in base64; null for what there is not. */
+static CdcStatus
+add_document(CdcFormat *format, WriteDocument write, const CdcRecord *record, int part, CdcBuf *out, CdcError *err)
+{
+	CdcBuf		bytes;
+	CdcStatus	status;
+
+	if (!format->ops->is_binary)
+		status = write(format, record, part, out, err);
+	else
+	{
+		cdc_buf_init(&bytes, out->allocator, out->limit);
+		status = write(format, record, part, &bytes, err);
+		if (status == CDC_OK)
+			json_add_base64(out, bytes.data, bytes.len);
+		cdc_buf_free(&bytes);
+	}
+	if (status != CDC_END)
+		return status;
+	cdc_buf_add_str(out, "null");
+	return CDC_OK;
+}
+
 static CdcStatus
 add_part(CdcFormat *format, const CdcRecord *record, int part, CdcBuf *out, CdcError *err)
 {
 	CdcStatus	status;
 
 	if (!format->options.key)
-		return cdc_format_value(format, record, part, out, err);
+	{
+		status = add_document(format, cdc_format_value, record, part, out, err);
+		return status != CDC_OK ? status : result(out, record, err);
+	}
 	cdc_buf_add_str(out, "{\"value\":");
-	status = cdc_format_value(format, record, part, out, err);
+	status = add_document(format, cdc_format_value, record, part, out, err);
 	if (status != CDC_OK)
 		return status;
 	cdc_buf_add_str(out, ",\"key\":");
-	status = cdc_format_key(format, record, part, out, err);
-	if (status == CDC_END)
-		cdc_buf_add_str(out, "null");
-	else if (status != CDC_OK)
-		return status;
-	if (record->kind == CDC_RECORD_CHANGE && record->table->npartition > 0)
+	status = add_document(format, cdc_format_key, record, part, out, err);
+	if (status == CDC_OK && record->kind == CDC_RECORD_CHANGE && record->table->npartition > 0)
 	{
 		cdc_buf_add_str(out, ",\"partition_key\":");
-		status = cdc_format_partition_key(format, record, part, out, err);
-		if (status == CDC_END)
-			cdc_buf_add_str(out, "null");
-		else if (status != CDC_OK)
-			return status;
+		status = add_document(format, cdc_format_partition_key, record, part, out, err);
 	}
+	if (status != CDC_OK)
+		return status;
 	cdc_buf_add_char(out, '}');
 	return result(out, record, err);
 }

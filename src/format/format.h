@@ -51,6 +51,7 @@ typedef struct CdcFormatOptions
 	bool		bytes_as_latin1;	/* ... as a string with a character for each byte; else as base64 */
 	bool		types;			/* each change tells its columns' types (plain JSON) */
 	bool		json_embedded;	/* json and jsonb as part of the document; else as a string */
+	bool		logical_types;	/* Avro: dates, times, uuid and numeric(p, s) typed, which refuses infinity and NaN; else as strings */
 	const char *server_name;	/* what the source is called */
 	const char *database;		/* name of this database */
 	const char *version;		/* of cdc_bridge */
@@ -78,6 +79,8 @@ typedef struct CdcFormatOps
 	/* What its values look like in any case. */
 	bool		all_text;		/* each is a string */
 	bool		sql_times;		/* a blank between date and time */
+	bool		arrays_as_text; /* as PostgreSQL writes them; for who makes the cells */
+	bool		is_binary;		/* documents are bytes, and have schemas with numbers; lines of text have them in base64 */
 
 	/* How many documents a record has; NULL: always one. */
 	int			(*parts) (const CdcFormat *format, const CdcRecord *record);
@@ -98,7 +101,19 @@ typedef struct CdcFormatCached
 	uint64_t	version;		/* 0: empty */
 	CdcBuf		value_schema;
 	CdcBuf		key_schema;
+	bool		value_id_known; /* numbers of the schemas, where they have some */
+	bool		key_id_known;
+	uint32_t	value_id;
+	uint32_t	key_id;
 } CdcFormatCached;
+
+/* A schema whose number is not known yet. */
+typedef struct CdcFormatSchema
+{
+	bool		is_key;
+	const char *text;			/* JSON; NUL-terminated, good until the format writes the next record */
+	size_t		len;
+} CdcFormatSchema;
 
 struct CdcFormat
 {
@@ -107,6 +122,7 @@ struct CdcFormat
 	CdcBuf		scratch;		/* a value before it is quoted */
 	CdcBuf		head;			/* what all documents have at the same place; empty until it is wanted */
 	CdcFormatCached cache[CDC_FORMAT_CACHE_SIZE];
+	CdcFormatCached documents[3];	/* the same of messages, schema changes and marks */
 };
 
 /* The format of that name, or NULL. */
@@ -134,6 +150,13 @@ extern CdcStatus cdc_format_key(CdcFormat *format, const CdcRecord *record, int 
 
 /* Does the document say nothing but that what has its key is gone, which for Kafka is a message without a value? */
 extern bool cdc_format_is_tombstone(const CdcFormat *format, const CdcRecord *record, int part);
+
+/*
+ * Of a format that is binary: a schema of the record's value or key whose number was not told yet; CDC_END when there is none. Who writes the
+ * record asks a registry, tells the number, and asks again.
+ */
+extern CdcStatus cdc_format_missing_schema(CdcFormat *format, const CdcRecord *record, CdcFormatSchema *schema);
+extern void cdc_format_schema_id(CdcFormat *format, const CdcRecord *record, const CdcFormatSchema *schema, uint32_t id);
 
 /* The first name in a list of unwrap_fields that is none; NULL when all are. */
 extern const char *cdc_format_unknown_field(const char *fields, size_t *len);
@@ -210,6 +233,9 @@ extern const char *format_source_name(int member);
 extern bool format_source_is_there(const CdcRecord *record, int member);
 extern void format_add_source_value(CdcFormat *format, const CdcRecord *record, int member, CdcBuf *out);
 
+/* "[\"740\",\"739\"]" without the quotes and backslashes: where the transaction's commit begins, then the change itself. */
+extern void format_add_sequence(const CdcRecord *record, CdcBuf *out);
+
 /* "source":{...} */
 extern void format_add_source(CdcFormat *format, const CdcRecord *record, CdcBuf *out);
 
@@ -238,6 +264,9 @@ extern void format_add_txn_id(const CdcOutTxn *txn, CdcBuf *out);
 /* "c", "u", ...: what Debezium calls what was done. */
 extern const char *format_op_letter(const CdcRecord *record);
 
+/* "BEGIN", "END", ...: what Debezium, or we, call a mark. */
+extern const char *format_status_text(CdcRecordKind kind);
+
 /* The whole of a record in Debezium's form, and its key. */
 extern void format_debezium_value(CdcFormat *format, const CdcRecord *record, int part, CdcBuf *out);
 extern bool format_debezium_key(CdcFormat *format, const CdcRecord *record, int part, CdcBuf *out);
@@ -251,6 +280,7 @@ extern void format_plain_value(CdcFormat *format, const CdcRecord *record, int p
 /* in the file of each format */
 extern const CdcFormatOps cdc_format_canal_json;
 extern const CdcFormatOps cdc_format_changelog_json;
+extern const CdcFormatOps cdc_format_debezium_avro;
 extern const CdcFormatOps cdc_format_debezium_json;
 extern const CdcFormatOps cdc_format_debezium_unwrapped_json;
 extern const CdcFormatOps cdc_format_maxwell_json;

@@ -37,6 +37,8 @@ format_op_letter(const CdcRecord *record)
 {
 	if (record->kind == CDC_RECORD_TRUNCATE)
 		return "t";
+	if (record->kind == CDC_RECORD_MESSAGE)
+		return "m";
 	switch (record->op)
 	{
 		case CDC_OUT_INSERT:
@@ -179,8 +181,8 @@ add_schema_change(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 	cdc_buf_add_char(out, '}');
 }
 
-static const char *
-status_text(CdcRecordKind kind)
+const char *
+format_status_text(CdcRecordKind kind)
 {
 	switch (kind)
 	{
@@ -238,7 +240,7 @@ add_mark(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 
 	(void) format;
 	cdc_buf_add_str(out, "{\"status\":");
-	json_add_cstring(out, status_text(record->kind));
+	json_add_cstring(out, format_status_text(record->kind));
 	cdc_buf_add_str(out, ",\"id\":");
 	format_add_txn_id(txn, out);
 	cdc_buf_add_str(out, ",\"ts_ms\":");

@@ -73,6 +73,16 @@ static const char snapshot_parameters[] =
 	",\"name\":\"io.debezium.data.Enum\",\"version\":1,\"parameters\":"
 	"{\"allowed\":\"true,first,first_in_data_collection,last_in_data_collection,last,false,incremental\"},\"default\":\"false\"";
 
+void
+format_add_sequence(const CdcRecord *record, CdcBuf *out)
+{
+	cdc_buf_add_str(out, "[\"");
+	json_add_uint(out, record->txn != NULL ? record->txn->commit_lsn : 0);
+	cdc_buf_add_str(out, "\",\"");
+	json_add_uint(out, record->lsn);
+	cdc_buf_add_str(out, "\"]");
+}
+
 int
 format_source_count(void)
 {

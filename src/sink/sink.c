@@ -14,6 +14,7 @@
 
 #include "catalog/catalog_record_options.h"
 #include "sink/sink.h"
+#include "sink/sink_registry.h"
 #include "util/util_arena.h"
 #include "util/util_error.h"
 
@@ -62,25 +63,39 @@ given_option(void *arg, const char *name)
 	return catalog_pipeline_option(arg, name);
 }
 
-CdcFormat *
-sink_format(const CatalogPipeline *pipeline)
+/* A format, and where its schemas get their numbers. */
+typedef struct SinkFormat
 {
-	CdcFormat  *format = palloc0(sizeof(CdcFormat));
+	CdcFormat	base;
+	SinkRegistry *registry;		/* NULL: they need none */
+} SinkFormat;
+
+CdcFormat *
+sink_format(const CdcSinkTarget *target)
+{
+	SinkFormat *format = palloc0(sizeof(SinkFormat));
 	CdcFormatOptions options;
-	const CdcFormatOps *ops = catalog_record_format(given_option, unconstify(CatalogPipeline *, pipeline), &options);
+	const CdcFormatOps *ops = catalog_record_format(given_option, unconstify(CatalogPipeline *, target->pipeline), &options);
 
 	options.database = get_database_name(MyDatabaseId);
 	if (options.server_name == NULL)
 		options.server_name = options.database;
-	cdc_format_init(format, ops, &options, util_context_allocator(CurrentMemoryContext));
-	return format;
+	cdc_format_init(&format->base, ops, &options, util_context_allocator(CurrentMemoryContext));
+	if (ops->is_binary)
+		format->registry = sink_registry_open(target);
+	return &format->base;
 }
 
 bool
 sink_add_document(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 {
+	const SinkRegistry *registry = ((const SinkFormat *) format)->registry;
 	CdcError	error;
-	CdcStatus	status = cdc_format_record(format, record, out, &error);
+	CdcStatus	status;
+
+	if (registry != NULL)
+		sink_registry_complete(registry, format, record);
+	status = cdc_format_record(format, record, out, &error);
 
 	if (status != CDC_OK && status != CDC_END)
 		util_throw(&error, "could not write a change in the pipeline's format");

@@ -178,7 +178,7 @@ cdc_sink_close(CdcSink *sink)
 }
 
 /* For the sinks that write documents: the format that the pipeline's options ask for, in CurrentMemoryContext. */
-extern CdcFormat *sink_format(const CatalogPipeline *pipeline);
+extern CdcFormat *sink_format(const CdcSinkTarget *target);
 
 /* Append what the pipeline's options want of a record; false when that is nothing. Throws when it cannot be written. */
 extern bool sink_add_document(CdcFormat *format, const CdcRecord *record, CdcBuf *out);

@@ -612,7 +612,7 @@ file_open(const CdcSinkTarget *target, bool *found, CdcSinkPosition *position)
 	sink->directory = directory;
 	sink->folder = psprintf("%s/%s", directory, folder_name(target->pipeline->name));
 	sink->max_bytes = (uint64) util_option_int(&catalog_file_server_options, "file_max_kb", sink_option(target, "file_max_kb")) * 1024;
-	sink->format = sink_format(target->pipeline);
+	sink->format = sink_format(target);
 	sink->start = target->start;
 	sink->lock = -1;
 	cdc_buf_init(&sink->out, util_context_allocator(CurrentMemoryContext), 0);
@@ -693,7 +693,7 @@ file_write(CdcSink *base, const CdcRecord *record)
 static void
 file_prepare_open(CdcSinkPreparer *preparer, const CdcSinkTarget *target)
 {
-	preparer->format = sink_format(target->pipeline);
+	preparer->format = sink_format(target);
 }
 
 static void

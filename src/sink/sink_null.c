@@ -27,7 +27,7 @@ wanted_format(const CdcSinkTarget *target)
 {
 	if (!util_option_bool(&catalog_null_server_options, "write_format", sink_option(target, "write_format")))
 		return NULL;
-	return sink_format(target->pipeline);
+	return sink_format(target);
 }
 
 static CdcSink *

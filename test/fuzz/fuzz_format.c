@@ -198,6 +198,31 @@ check_document(const CdcBuf *out)
 	require(utf8_is_valid(out->data, out->len));
 }
 
+/* A document is JSON, or its own bytes. */
+static void
+check_value(const CdcFormatOps *ops, const CdcBuf *out)
+{
+	if (!ops->is_binary)
+		check_document(out);
+	else
+		require(out->status == CDC_OK && out->len > 5 && out->data[0] == '\0');
+}
+
+/* Each schema is JSON; their numbers are told. */
+static void
+check_schemas(CdcFormat *format, const CdcRecord *record)
+{
+	CdcFormatSchema schema;
+	uint32_t id = 1;
+
+	while (cdc_format_missing_schema(format, record, &schema) == CDC_OK)
+	{
+		require(json_is_valid_anyhow(schema.text, schema.len, 100));
+		require(id <= 2);
+		cdc_format_schema_id(format, record, &schema, id++);
+	}
+}
+
 static void
 check_format(const CdcFormatOps *ops, const CdcFormatOptions *options, const CdcRecord *record)
 {
@@ -205,6 +230,8 @@ check_format(const CdcFormatOps *ops, const CdcFormatOptions *options, const Cdc
 	int parts;
 
 	cdc_format_init(&format, ops, options, &cdc_malloc_allocator);
+	if (ops->is_binary)
+		check_schemas(&format, record);
 	parts = cdc_format_parts(&format, record);
 	require(parts >= 0 && parts <= 2);
 	for (int part = 0; part < parts; part++)
@@ -217,7 +244,7 @@ check_format(const CdcFormatOps *ops, const CdcFormatOptions *options, const Cdc
 		cdc_buf_init(&out, &cdc_malloc_allocator, 0);
 		status = cdc_format_value(&format, record, part, &out, &err);
 		if (status == CDC_OK)
-			check_document(&out);
+			check_value(ops, &out);
 		else
 		{
 			/* lists that are deeper than PostgreSQL's */
@@ -237,7 +264,7 @@ check_format(const CdcFormatOps *ops, const CdcFormatOptions *options, const Cdc
 		cdc_buf_init(&out, &cdc_malloc_allocator, 0);
 		status = cdc_format_key(&format, record, part, &out, &err);
 		if (status == CDC_OK)
-			check_document(&out);
+			check_value(ops, &out);
 		require(status != CDC_END || out.len == 0);
 		cdc_buf_free(&out);
 	}
@@ -317,6 +344,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	options.json_embedded = flags & 16;
 	options.types = flags & 16384;
 	options.bytes_as_latin1 = flags & 32768;
+	options.logical_types = flags & 8192;
 	options.unwrap_deletes = (CdcFormatDeletes) (cdc_cursor_uint(&c, 1) % 3);
 	if (options.unwrap_deletes != CDC_FORMAT_DELETES_DROP)
 		options.unwrap_fields = cdc_cursor_uint(&c, 1) & 1 ? "op,source.ts_ms,txId , origin:a\"b.c,transaction.id,ts_ns" : take_text(&c, &arena);

@@ -130,7 +130,7 @@ is(scalar(lines_with(origin => 'none')), 3, 'P49: ... and nothing else');
 
 # ---- what is refused
 like($slot->error(tabels => 'a.b'), qr/ERROR:  22023: unrecognized option "tabels" for cdc_bridge output plugin\nHINT:  Valid options are: tables, /, 'an unknown option: valid ones, the nearest first');
-like($slot->error(format => 'xml'), qr/22023: invalid value for option "format" of cdc_bridge output plugin: "xml"\nHINT:  Valid values are: canal-json, changelog-json, debezium-json, debezium-unwrapped-json, json, maxwell-json\./, 'an unknown format');
+like($slot->error(format => 'xml'), qr/22023: invalid value for option "format" of cdc_bridge output plugin: "xml"\nHINT:  Valid values are: canal-json, changelog-json, debezium-avro, debezium-json, debezium-unwrapped-json, json, maxwell-json\./, 'an unknown format');
 like($slot->error(streaming => 'perhaps'), qr/Valid values are: true, false/, 'no boolean');
 like($slot->error(tables => 'shop'), qr/invalid value for option "tables".*\nHINT:  Give patterns schema\.table/, 'no pattern');
 like($slot->error(actions => 'insert,upsert'), qr/invalid value for option "actions".*\nHINT:  Give one or more of insert, update/, 'no action');

@@ -663,7 +663,7 @@ test_errors(void)
 
 	with.schemas = true;
 	ok(cdc_format_find("xml") == NULL, "there is no such format");
-	ok(cdc_format_nth(5) != NULL && cdc_format_nth(6) == NULL, "there are six");
+	ok(cdc_format_nth(6) != NULL && cdc_format_nth(7) == NULL, "there are seven");
 	cdc_format_init(&format, cdc_format_find("json"), &usual, &cdc_malloc_allocator);
 	cdc_buf_init(&out, &cdc_malloc_allocator, 0);
 	is_int(cdc_format_value(&format, &record, 0, &out, &err), CDC_UNSUPPORTED, "a cell that does not come out of PostgreSQL");
