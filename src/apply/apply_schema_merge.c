@@ -64,7 +64,7 @@ plan_column(SchemaPlan *plan, const ApplySchemaChange *change, int i)
 	after->left_out = before != NULL ? before->left_out : after->key_part == 0 && is_left_out(plan, CATALOG_CHANGE_ADD_COLUMN);
 	if (before == NULL)
 	{
-		add_step(plan, CATALOG_CHANGE_ADD_COLUMN, i, after->nullable && after->default_text == NULL && !after->is_generated ? NULL
+		add_step(plan, CATALOG_CHANGE_ADD_COLUMN, i, change->defaults_known && after->nullable && after->default_text == NULL && !after->is_generated ? NULL
 				 : "a column came that has a value in the rows that were there");
 		return;
 	}

@@ -19,7 +19,8 @@ sub rule { my (@members) = @_; return $json->encode([@members]); }
 sub text { my ($value) = @_; return !defined $value ? '' : ref $value ? $json->encode($value) : $value; }
 
 # ---- the examples of the documentation, which incoming pipelines run too (541)
-my @examples = transform_examples();
+# but for kinds of targets, which are tables
+my @examples = grep { $_->[0] !~ /"target"/ } transform_examples();
 cmp_ok(scalar(@examples), '>=', 4, 'the documentation has examples');
 $postgres->psql(q{create schema shop; create table shop.orders (id int primary key, email varchar(80), price numeric(10,2), quantity int not null, status varchar(10) not null)});
 my $slot = CdcBridge::Decode->new($postgres, 'transformed', format => 'json', actions => 'insert');
@@ -193,5 +194,14 @@ $postgres->psql(q{update shop.item set name = 'again' where id = 3});
 $export->wait_for_all;
 %item = $export->replay('shop', 'item', 'id');
 is($item{3}{name}, '[]', 'a function that is replaced counts from then on');
+
+# in one session, and where the planner puts the function's body into the expression
+$postgres->psql(q{create table shop.tagged (id int primary key, t text); create function shop.tag(t text) returns text language sql immutable as $$ select 'old ' || t $$});
+my $tags = CdcBridge::Decode->new($postgres, 'tags', format => 'json', tables => 'shop.tagged');
+$postgres->psql(q{insert into shop.tagged values (1, 'a')});
+$postgres->psql(q{create or replace function shop.tag(t text) returns text language sql immutable as $$ select 'new ' || t $$});
+$postgres->psql(q{insert into shop.tagged values (2, 'b')});
+is_deeply([ map { $_->{row}{t} } $tags->peek(transforms => rule({ tables => 'shop.tagged', projection => 'id, shop.tag(t) AS t' })) ], [ 'old a', 'new b' ], 'each row meets the function of its time');
+$tags->drop;
 
 done_testing();

@@ -76,6 +76,12 @@ is(join(' ', sort { $a <=> $b } keys %b), '1 2 3 10', 'after kills: it is stoppe
 $postgres->psql(q{select cdc_resync_table('shop_out', 'shop.b')});
 $postgres->poll("select stop_lsn is not null and last_error_sqlstate = '22012' and not exists (select from pg_stat_cdc_export_table t where state = 'snapshot') from pg_stat_cdc_export_table where table_name = 'b'", 't', 30) or die "it does not stop again\n" . $export->describe;
 $postgres->psql('update shop.b set v = 4 where id = 1');
+for my $id (26, 27)
+{
+	$postgres->psql("insert into shop.a values ($id, 1)");
+	$export->wait_for_all;
+}
+is(table('b', 'state'), 'stopped', 'mended, it waits to be asked for');
 $postgres->psql(q{select cdc_resync_table('shop_out', 'shop.b')});
 $postgres->poll("select state from pg_stat_cdc_export_table where table_name = 'b'", 'streaming', 30) or die "it is not copied\n" . $export->describe;
 $postgres->psql('insert into shop.b values (20, 10)');
