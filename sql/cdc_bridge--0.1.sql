@@ -256,6 +256,8 @@ CREATE TABLE cdc_bridge.dead_letter
 	new_key bytea,
 	-- outgoing: the chunk that it is shipped again in, and that the sink has not got for good yet
 	chunk_no integer,
+	-- outgoing: which columns its table had when it was made, as decode_letter.c tells them
+	shape bytea,
 	CONSTRAINT dead_letter_pkey PRIMARY KEY (pipeline_id, dead_letter_id)
 );
 COMMENT ON TABLE cdc_bridge.dead_letter IS 'changes that could not be applied, with all they said';

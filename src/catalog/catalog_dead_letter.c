@@ -102,6 +102,7 @@ catalog_dead_letter_insert(const CatalogDeadLetter *letter)
 	set_datum(values, nulls, Anum_dead_letter_old_key, PointerGetDatum(letter->old_key));
 	set_datum(values, nulls, Anum_dead_letter_new_key, PointerGetDatum(letter->new_key));
 	set_datum(values, nulls, Anum_dead_letter_chunk_no, Int32GetDatum(letter->chunk_no));
+	set_datum(values, nulls, Anum_dead_letter_shape, PointerGetDatum(letter->shape));
 
 	rel = table_open(catalog_relation_oid(CATALOG_REL_DEAD_LETTER), RowExclusiveLock);
 	catalog_tuple_insert(rel, values, nulls);
@@ -137,6 +138,7 @@ letter_from_tuple(HeapTuple tuple, TupleDesc desc)
 	letter->old_key = get_key(tuple, desc, Anum_dead_letter_old_key);
 	letter->new_key = get_key(tuple, desc, Anum_dead_letter_new_key);
 	letter->chunk_no = catalog_get_int32(tuple, desc, Anum_dead_letter_chunk_no);
+	letter->shape = get_key(tuple, desc, Anum_dead_letter_shape);
 	return letter;
 }
 

@@ -68,6 +68,7 @@ typedef struct CatalogDeadLetter
 	bytea	   *old_key;		/* to be removed; NULL: none */
 	bytea	   *new_key;		/* to be written */
 	int32		chunk_no;		/* outgoing: the chunk that it is shipped again in, until the sink has that; 0: none */
+	bytea	   *shape;			/* outgoing: of the columns that its table had; NULL: not known */
 } CatalogDeadLetter;
 
 extern void catalog_dead_letter_insert(const CatalogDeadLetter *letter);

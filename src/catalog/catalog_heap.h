@@ -243,7 +243,8 @@ enum
 	Anum_dead_letter_old_key,
 	Anum_dead_letter_new_key,
 	Anum_dead_letter_chunk_no,
-	Natts_dead_letter = Anum_dead_letter_chunk_no
+	Anum_dead_letter_shape,
+	Natts_dead_letter = Anum_dead_letter_shape
 };
 
 enum

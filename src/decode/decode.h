@@ -114,6 +114,7 @@ typedef struct DecodeLetter
 	Datum		after;
 	bytea	   *old_key;		/* SHA-256 of the key of the row that it removes, resp. writes; NULL: none, or not known */
 	bytea	   *new_key;
+	bytea	   *shape;			/* tells whether columns were renamed or dropped since */
 	const ErrorData *error;
 } DecodeLetter;
 

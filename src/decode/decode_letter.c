@@ -54,8 +54,46 @@ decode_letter_keep(const DecodeState *state, DecodeRelation *entry, Relation rel
 		letter->before = decode_transform_image(entry, old, true);
 	if (new != NULL)
 		letter->after = decode_transform_image(entry, new, false);
+	letter->shape = decode_letter_shape(relation, 0);
 	decode_letter_keys(decode_relation_key(entry, relation), relation, letter->op, old, new, &letter->old_key, &letter->new_key);
 	return state->keep(state->emit_arg, letter);
+}
+
+/* ---- columns ---- */
+
+bytea *
+decode_letter_shape(Relation relation, int n)
+{
+	TupleDesc	desc = RelationGetDescr(relation);
+	HeapImageKey *digest = heap_image_key_begin();
+	uint16		count = (uint16) (n == 0 ? desc->natts : Min(n, desc->natts));
+	bytea	   *names;
+	bytea	   *result;
+	Size		len;
+
+	for (int i = 0; i < count; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		const char *name = att->attisdropped ? "" : NameStr(att->attname);
+
+		heap_image_key_add_bytes(digest, name, strlen(name) + 1);
+	}
+	names = heap_image_key_end(digest);
+	len = VARSIZE(names) - VARHDRSZ;
+	result = palloc(VARHDRSZ + len + sizeof(count));
+	SET_VARSIZE(result, VARHDRSZ + len + sizeof(count));
+	memcpy(VARDATA(result), VARDATA(names), len);
+	memcpy(VARDATA(result) + len, &count, sizeof(count));
+	return result;
+}
+
+int
+decode_letter_shape_columns(const bytea *shape)
+{
+	uint16		count;
+
+	memcpy(&count, VARDATA_ANY(shape) + VARSIZE_ANY_EXHDR(shape) - sizeof(count), sizeof(count));
+	return count;
 }
 
 /* ---- keys ---- */

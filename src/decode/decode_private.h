@@ -285,6 +285,13 @@ extern ErrorData *decode_letter_try(const DecodeState *state, const DecodeRelati
 extern bool decode_letter_keep(const DecodeState *state, DecodeRelation *entry, Relation relation, const DecodeRow *old, const DecodeRow *new,
 							   DecodeLetter *letter);
 
+/*
+ * The names of a relation's first n columns (0: of all), and which of them are dropped: SHA-256, and n. Images have columns by name, so they mean the
+ * same as long as this is the same, whatever columns came since.
+ */
+extern bytea *decode_letter_shape(Relation relation, int n);
+extern int	decode_letter_shape_columns(const bytea *shape);
+
 /* Does somebody want to know what is shipped of a table? */
 static inline bool
 decode_letter_follows(const DecodeState *state, Oid relid)

@@ -199,6 +199,19 @@ is_other(const bytea *known, const bytea *now)
 	return known != NULL && (now == NULL || memcmp(VARDATA_ANY(known), VARDATA_ANY(now), VARSIZE_ANY_EXHDR(known)) != 0);
 }
 
+/* An image has columns by name: these have to be the same columns still. */
+static void
+look_at_shape(const Replay *replay)
+{
+	const bytea *shape = replay->letter->shape;
+
+	if (shape != NULL && is_other(shape, decode_letter_shape(replay->relation, decode_letter_shape_columns(shape))))
+		ereport(ERROR,
+				(errcode(CDC_ERRCODE_TABLE_CHANGED),
+				 errmsg("columns of table %s were renamed or dropped since the dead letter was made", table_text(replay)),
+				 errhint(HINT_ANEW)));
+}
+
 /* Is the key that later changes were looked for by still the one that the table has? And what is left of the letter by them? */
 static void
 look_at_keys(Replay *replay)
@@ -284,6 +297,7 @@ replay_table(Replay *replay, DecodeCopy *copy, CdcRecord *record)
 	replay->entry = decode_relation_look(copy->state, replay->relation);
 	if (replay->entry->actions == 0)
 		return DECODE_REPLAY_GONE;
+	look_at_shape(replay);
 	replay->key = decode_key_make(replay->relation);
 	if (replay->letter->after != (Datum) 0)
 		read_new(replay);

@@ -24,6 +24,7 @@ typedef struct DecodeOldLetter
 	const List *newer;			/* columns of "after" that are out of date, List of char * */
 	const bytea *old_key;		/* NULL: no key is to be removed (any more) */
 	const bytea *new_key;
+	const bytea *shape;			/* as in a DecodeLetter; NULL: not known */
 	XLogRecPtr	lsn;			/* of the change */
 	XLogRecPtr	commit_lsn;		/* Invalid: a row of a copy */
 	int64		time_us;		/* of the commit, since 1970; 0: not known */

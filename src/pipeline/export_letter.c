@@ -242,6 +242,7 @@ export_letters_keep(ExportLetters *letters, const DecodeLetter *from)
 	letter->after = copy_image(from->after);
 	letter->old_key = copy_key(from->old_key);
 	letter->new_key = copy_key(from->new_key);
+	letter->shape = copy_key(from->shape);
 	letter->error = *util_error_info(from->error);
 	letter->changed_at = from->time_us == 0 ? 0 : from->time_us - EXPORT_UNIX_TO_POSTGRES_US;
 	item = palloc0(sizeof(LetterItem));

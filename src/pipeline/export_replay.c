@@ -184,6 +184,7 @@ fill_attempt(Attempt *attempt, const CatalogDeadLetter *letter)
 	attempt->old.newer = letter->newer;
 	attempt->old.old_key = letter->old_key;
 	attempt->old.new_key = letter->new_key;
+	attempt->old.shape = letter->shape;
 	attempt->old.lsn = export_log_lsn(&letter->position);
 	if (letter->gtid != NULL)
 		attempt->old.commit_lsn = DatumGetLSN(DirectFunctionCall1(pg_lsn_in, CStringGetDatum(letter->gtid)));

@@ -19,6 +19,7 @@ $postgres->psql(<<'SQL');
 create schema shop;
 create table shop.t (id int primary key, v int, note text);
 create table shop.log (v int, note text); alter table shop.log replica identity full;
+create table shop.swap (id int primary key, v int, w int);
 create table shop.mark (id serial primary key, v int default 1);
 create table shop.big (id int primary key, v int, large text);
 alter table shop.big alter large set storage external;
@@ -109,20 +110,22 @@ is(join(' ', map { "$_->{op}:$_->{after}{v}:" . length($_->{after}{large}) } @bi
 
 # ---- without a key; a key that is another one; TRUNCATE; given up
 $alter->($bad);
-$postgres->psql("insert into shop.log values (0, 'twice'), (0, 'twice'), (0, 'stays'); insert into shop.t values (21, 0, 'x'); insert into shop.big values (2, 0, 'emptied'), (3, 0, 'emptied')");
+$postgres->psql("insert into shop.log values (0, 'twice'), (0, 'twice'), (0, 'stays'); insert into shop.t values (21, 0, 'x'); insert into shop.swap values (1, 0, 7), (2, 0, 8); insert into shop.big values (2, 0, 'emptied'), (3, 0, 'emptied')");
 $postgres->psql('truncate shop.big; insert into shop.big values (4, 0, null)');
 $pass->();
 $postgres->psql('alter table shop.t alter id type bigint');
+$postgres->psql('alter table shop.swap drop column w; alter table shop.swap add column w int');
 $alter->($good);
 $postgres->psql("delete from shop.log where ctid = (select min(ctid) from shop.log)");
 $pass->();
 is($letters->('log'), 'insert superseded, insert waiting, insert waiting', 'without a key a row that goes takes one letter along');
 is($letters->('big') =~ s/\w+ replayed,? ?//gr, 'insert2 superseded, insert3 superseded, insert4 waiting', 'TRUNCATE takes those before it');
 () = $news->('log');
-is($ask->('cdc_replay_dead_letters'), '3 1 0', 'all but the one whose key is of another type now');
+is($ask->('cdc_replay_dead_letters'), '3 3 0', 'all but those whose key is of another type now, or whose columns are others');
+is($postgres->psql("select distinct error || ' ' || error_sqlstate from cdc_dead_letters where source_table = 'swap'"), 'columns of table shop.swap were renamed or dropped since the dead letter was made YC004', 'another column of the same name does not get its value');
 is_deeply([ $news->('log') ], [ 'c twice - true', 'c stays - true' ], 'rows of a table without a key');
-like($postgres->psql("select error || ' ' || error_sqlstate || ' ' || error_hint from cdc_dead_letters where state = 'failed'"), qr/^the key of table shop\.t, or the type of a part of it, is another one.* YC004 .*cdc_resync_table/, 'a letter that could be taken for an older row says so');
-is($ask->('cdc_discard_dead_letters'), '1 0 0', 'it is given up');
+like($postgres->psql("select error || ' ' || error_sqlstate || ' ' || error_hint from cdc_dead_letters where state = 'failed' and source_table = 't'"), qr/^the key of table shop\.t, or the type of a part of it, is another one.* YC004 .*cdc_resync_table/, 'a letter that could be taken for an older row says so');
+is($ask->('cdc_discard_dead_letters'), '3 0 0', 'they are given up');
 is($postgres->psql("select state || ' ' || reason from cdc_dead_letters where after ->> 'id' = '21'"), 'discarded given up by postgres', 'and says by whom');
 
 # ---- a pipeline that is stopped: the request waits
