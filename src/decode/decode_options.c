@@ -190,6 +190,7 @@ decode_options_read(DecodeOptions *options, List *given)
 	options->via_root = get_bool(given, "publish_via_partition_root");
 	options->schema_changes = get_bool(given, "schema_changes");
 	options->streaming = get_bool(given, "streaming");
+	transform_rules_check(given_text(given, TRANSFORM_OPTION), true);
 	options->transforms = transform_rules_read(given_text(given, TRANSFORM_OPTION));
 	options->tables = read_patterns(given_text(given, "tables"));
 	if (given_text(given, "routes") != NULL)
@@ -203,5 +204,4 @@ decode_options_check(List *options)
 	DecodeOptions read;
 
 	decode_options_read(&read, options);
-	transform_rules_check(given_text(options, TRANSFORM_OPTION), true);
 }

@@ -33,6 +33,7 @@ for my $example (@examples)
 	is_deeply(\@got, \@rows, "docs: $rule") or diag($json->encode([ $slot->peek(transforms => "[$rule]") ]));
 }
 my $odd = '[{"tables": "shop.orders", "projection": "*, 1 / (quantity - 1) AS x"}]';
+like($slot->error(transforms => '[{"tables": "shop.orders", "target": "append"}]'), qr/"target" says how rows are written to tables, and this pipeline writes to none/, 'the output plugin refuses it, too');
 my $error = $slot->error(transforms => $odd);
 like($error, qr/column "x" of the projection of table shop\.orders cannot be computed: division by zero/, 'R8: an expression that throws is told, with its column');
 like($slot->error(transforms => '[{"tables": "shop.orders", "projection": "*, email::int AS x"}]'), qr/cannot be computed: invalid input syntax for type integer: "\.\.\."|cannot be computed: invalid input syntax/, 'R8: a cast');
