@@ -38,6 +38,7 @@
 #include "pipeline/shmem.h"
 #include "schema/table.h"
 #include "source/source_choose.h"
+#include "transform/transform_kind.h"
 #include "transform/transform_route.h"
 #include "transform/transform_rule.h"
 #include "util/util_name.h"
@@ -253,7 +254,7 @@ read_places(const CheckPipeline *c, List **lines)
 			continue;
 		place->source = psprintf("%s.%s", schema, name);
 		place->target = psprintf("%s.%s", target_schema, target_table);
-		place->is_merged = transform_route_merges(routes, schema, name);
+		place->is_merged = transform_kind_shares(routes, &c->types, schema, name);
 		if (has_place)
 			places = lappend(places, place);
 		else

@@ -35,6 +35,7 @@ typedef struct CheckTransforms
 	const CdcTableDef *def;		/* that is being looked at */
 	StringInfoData in_part;		/* tables for which an image in part does not do */
 	List	   *shards;			/* of CheckShard: those that share their target */
+	List	   *parts;			/* of CheckPart: those that fill a part of its rows */
 	int			well;
 } CheckTransforms;
 
@@ -45,6 +46,15 @@ typedef struct CheckShard
 	char	   *told;			/* target, rule, and the metadata that the key is made of: of two tables with the same, rows cannot be told apart */
 } CheckShard;
 
+/* A table that fills a part of its target's rows. */
+typedef struct CheckPart
+{
+	const char *source;
+	char	   *target;
+	const char *part;
+	List	   *columns;		/* of char *: that it fills */
+} CheckPart;
+
 static char *
 name_of(const CdcTableDef *def)
 {
@@ -54,7 +64,7 @@ name_of(const CdcTableDef *def)
 static bool
 is_merged(const CheckTransforms *c, const CdcTableDef *def)
 {
-	return transform_route_merges(c->routes, util_name_of_source(def->schema), util_name_of_source(def->name));
+	return transform_kind_shares(c->routes, c->options, util_name_of_source(def->schema), util_name_of_source(def->name));
 }
 
 /* A step: which tables of the source do the rules name, and what do they look like? */
@@ -87,19 +97,26 @@ read_source(void *arg)
 	return NIL;
 }
 
+static char *
+target_of(const CheckTransforms *c)
+{
+	char	   *target_schema;
+	char	   *target_table;
+
+	(void) transform_route_target(c->routes, util_name_of_source(c->def->schema), util_name_of_source(c->def->name), &target_schema, &target_table, NULL);
+	return quote_qualified_identifier(target_schema, target_table);
+}
+
 static CheckShard *
 make_shard(const CheckTransforms *c, const TransformTable *table)
 {
 	const char *const values[] = {[TRANSFORM_SERVER] = "",[TRANSFORM_SCHEMA] = c->def->schema,[TRANSFORM_TABLE] = c->def->name};
 	const Transform *transform = table->transform;
 	CheckShard *shard = palloc0(sizeof(CheckShard));
-	char	   *target_schema;
-	char	   *target_table;
 	StringInfoData told;
 
-	(void) transform_route_target(c->routes, util_name_of_source(c->def->schema), util_name_of_source(c->def->name), &target_schema, &target_table, NULL);
 	initStringInfo(&told);
-	appendStringInfo(&told, "%s %d", quote_qualified_identifier(target_schema, target_table), transform->rule->number);
+	appendStringInfo(&told, "%s %d", target_of(c), transform->rule->number);
 	for (int i = 0; i < table->nkey; i++)
 	{
 		for (int meta = 0; heap_shard_tells(transform, table->key[i]) && meta < (int) lengthof(values); meta++)
@@ -111,6 +128,75 @@ make_shard(const CheckTransforms *c, const TransformTable *table)
 	shard->source = name_of(c->def);
 	shard->told = told.data;
 	return shard;
+}
+
+static CheckPart *
+make_part(const CheckTransforms *c, const TransformTable *table)
+{
+	CheckPart  *part = palloc0(sizeof(CheckPart));
+
+	part->source = name_of(c->def);
+	part->target = target_of(c);
+	part->part = transform_kind_part(table);
+	for (int i = 0; i < table->nprojected; i++)
+	{
+		bool		is_key = false;
+
+		for (int k = 0; k < table->nkey; k++)
+			is_key |= table->key[k] == i;
+		if (!is_key)
+			part->columns = lappend(part->columns, table->transform->columns[i].name);
+	}
+	return part;
+}
+
+/* Why two of them cannot fill the same rows; NULL: they can. */
+static char *
+parts_clash(const CheckPart *a, const CheckPart *b)
+{
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	if (strcmp(a->part, b->part) == 0)
+		return psprintf("the part of both is called \"%s\"", a->part);
+	foreach(lc, a->columns)
+	{
+		foreach(lc2, b->columns)
+		{
+			if (strcmp(lfirst(lc), lfirst(lc2)) == 0)
+				return psprintf("both fill column \"%s\"", (char *) lfirst(lc));
+		}
+	}
+	return NULL;
+}
+
+/* Tables that cannot fill the rows of one target: each with the first before it. */
+static List *
+check_parts(const CheckTransforms *c)
+{
+	List	   *lines = NIL;
+
+	for (int i = 1; i < list_length(c->parts); i++)
+	{
+		const CheckPart *part = list_nth(c->parts, i);
+		char	   *clash = NULL;
+
+		CHECK_FOR_INTERRUPTS();
+		for (int k = 0; k < i && clash == NULL; k++)
+		{
+			const CheckPart *before = list_nth(c->parts, k);
+
+			if (strcmp(before->target, part->target) != 0)
+				continue;
+			clash = parts_clash(before, part);
+			if (clash != NULL)
+				lines = lappend(lines, source_check_line("transforms", "error",
+														 psprintf("Source tables \"%s\" and \"%s\" cannot fill the same rows of their target: %s. The one that comes later stops.",
+																  before->source, part->source, clash),
+														 "Give each of them a \"part\" and names of columns of its own (AS in the projection) with the option \"transforms\"."));
+		}
+	}
+	return lines;
 }
 
 static int
@@ -163,7 +249,9 @@ check_table(void *arg)
 		table = transform_table_make(c->def, rule, c->options);
 	SetUserIdAndSecContext(user, sec_context);
 
-	if (is_merged(c, c->def))
+	if (table != NULL && table->parts >= 0)
+		c->parts = lappend(c->parts, make_part(c, table));
+	else if (is_merged(c, c->def))
 	{
 		heap_shard_check_key(c->def, table);
 		c->shards = lappend(c->shards, make_shard(c, table));
@@ -198,6 +286,7 @@ api_check_transforms(const CatalogPipeline *pipeline, Oid serverid, const Schema
 		lines = list_concat(lines, api_check_try(check, check_table, &c));
 	}
 	lines = list_concat(lines, check_shards(&c));
+	lines = list_concat(lines, check_parts(&c));
 	foreach(lc, options->transforms)
 	{
 		const TransformRule *rule = lfirst(lc);

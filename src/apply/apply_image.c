@@ -40,6 +40,7 @@
 
 #include "apply/apply_private.h"
 #include "binlog/json_diff.h"
+#include "heap/heap_part.h"
 
 #define HINT_FULL \
 	"Run SET GLOBAL binlog_row_image = FULL on the source and reconnect its clients. " APPLY_HINT_ANEW
@@ -282,7 +283,7 @@ find_stored(const ApplyTable *table)
 				break;
 		}
 	}
-	return heap_target_read(target);
+	return heap_part_is_used(table->row) ? heap_part_is_there(table->row) : heap_target_read(target);
 }
 
 /* A column of the new row that the image leaves out, from the row that is there. */

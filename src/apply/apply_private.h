@@ -42,6 +42,8 @@ typedef struct ApplyTable
 	CatalogTableState state;
 	Oid			target;
 	bool		is_merged;		/* the target has rows of other source tables too */
+	Datum		own_rows;		/* which are its own, see heap_shard.h; in cxt; 0: all */
+	bool		is_part;		/* other source tables fill the same rows, see heap_part.h */
 	CdcTableDef *def;			/* declared; NULL when the table stopped before it had one */
 	MemoryContext def_cxt;		/* it lives there */
 	bool		def_learned;	/* an event told what a statement had left open: to be written with the next commit */
@@ -297,6 +299,12 @@ extern ApplyResult apply_schema_statement(Apply *apply, const CdcEvent *event, c
 extern SchemaPlan *apply_schema_merge_plan(ApplySchemaChange *change, Relation rel);
 extern void apply_schema_merge_fit(Apply *apply, const ApplySchemaChange *change, SchemaPlan *plan);
 
+/*
+ * What is own to a table that fills a part of rows, after a change; and what was, when it is to be copied anew. Throws when that is
+ * another table's.
+ */
+extern Datum apply_schema_merge_own(Apply *apply, const ApplySchemaChange *change, HeapRow *row, bool is_copied_anew);
+
 /* ---- apply_schema_event.c ---- */
 
 /*
@@ -442,6 +450,12 @@ extern bool apply_table_try_match(ApplyTable *table, CdcTableDef *event, char **
  * which position on its changes count. The mark of its copy is written by another process.
  */
 extern void apply_table_check_mark(Apply *apply, ApplyTable *table);
+
+/* Which rows of its target are a table's own (0: all). Copied. */
+extern void apply_table_set_own(ApplyTable *table, Datum own_rows);
+
+/* Keep others away from a target whose rows the table fills in part. Before the table's own lock. */
+extern void apply_table_lock_target(const ApplyTable *table);
 
 /* Open the target in the open transaction, with the locks that its state asks for. */
 extern void apply_table_open(Apply *apply, ApplyTable *table);

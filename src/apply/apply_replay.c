@@ -145,6 +145,7 @@ replay_letter(void *arg)
 	int64		conflicts = table->delta.conflicts;
 
 	make_change(replay);
+	apply_table_lock_target(table);
 	table->row = heap_row_open(table->target, table->def, &apply->types);
 	table->batch = table->row->target->nkey == 0 ? apply_batch_create(table->row->target) : NULL;
 	PushActiveSnapshot(GetTransactionSnapshot());

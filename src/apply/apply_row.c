@@ -24,6 +24,9 @@
  *	  A change of the key is a delete and an insert, in this order, so that no
  *	  unique index sees both.
  *
+ *	  Where the target has parts of rows (heap_part.h), "the row is there" is "its
+ *	  part of the row is there".
+ *
  *	  A filter (option transforms) is part of what "the row" is: one that it
  *	  leaves out is no row. So an update that takes a row out of what the filter
  *	  lets through removes it, by the key it had; one that brings it in puts it,
@@ -42,6 +45,7 @@
 
 #include "apply/apply_private.h"
 #include "chunk/chunk.h"
+#include "heap/heap_part.h"
 
 /* Cell of a declared column out of one of the change's images. */
 void
@@ -167,20 +171,25 @@ put_row(Apply *apply, ApplyTable *table, bool expect_row)
 
 	heap_row_search_new(table->row);
 	is_marked = apply_soft_is_marked(table);
-	found = heap_target_find(target);
-	if (found && heap_row_wants_version(table->row))
-	{
-		if (heap_row_is_outrun(table->row, target->slot))
-		{
-			pass_over(apply, table);
-			return;
-		}
-		found = heap_target_find(target);	/* looking has let go of it */
-	}
-	if (found)
-		heap_target_update(target);
+	if (heap_part_is_used(table->row))
+		found = heap_part_put(table->row);
 	else
-		heap_target_insert(target);
+	{
+		found = heap_target_find(target);
+		if (found && heap_row_wants_version(table->row))
+		{
+			if (heap_row_is_outrun(table->row, target->slot))
+			{
+				pass_over(apply, table);
+				return;
+			}
+			found = heap_target_find(target);	/* looking has let go of it */
+		}
+		if (found)
+			heap_target_update(target);
+		else
+			heap_target_insert(target);
+	}
 
 	if (!apply_table_is_copying(table))
 		table->delta.conflicts += apply_is_conflict(table, expect_row, found && !is_marked);
@@ -197,6 +206,8 @@ remove_row(Apply *apply, ApplyTable *table, CatalogReread *entry)
 
 	if (entry == NULL && apply_soft_is_used(table))
 		found = apply_soft_mark(apply, table);
+	else if (heap_part_is_used(table->row))
+		found = heap_part_remove(table->row);
 	else
 	{
 		found = heap_target_find(target);
@@ -397,7 +408,7 @@ apply_row_if_absent(Apply *apply, ApplyTable *table, const CdcChange *change)
 	if (!heap_row_make(row))
 		return true;
 	heap_row_search_new(row);
-	if (row->target->nkey > 0 && heap_target_find(row->target))
+	if (row->target->nkey > 0 && (heap_part_is_used(row) ? heap_part_is_there(row) : heap_target_find(row->target)))
 		return false;
 	apply_row_in_slots(apply, table, CDC_INSERT);
 	return true;

@@ -217,11 +217,14 @@ attempt(Apply *apply, MemoryContext cxt, ApplySchemaChange *change)
 {
 	ApplyTable *table = change->table;
 	SchemaPlan *plan;
+	HeapRow    *row;
+	Datum		own_rows;
 	const char *copy;
 
 	apply_begin(apply);
 	MemoryContextSwitchTo(cxt);
 	util_lock_wait_briefly();
+	apply_table_lock_target(table);
 	catalog_lock_table(apply->pipeline_id, table->table_id, RowExclusiveLock);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	plan = make_plan(apply, change, AccessShareLock);
@@ -240,11 +243,12 @@ attempt(Apply *apply, MemoryContext cxt, ApplySchemaChange *change)
 	util_lock_wait_long();
 
 	/* does it fit now, rights and key included? */
-	heap_row_close(heap_row_open(table->target, change->after, &apply->types));
-
+	row = heap_row_open(table->target, change->after, &apply->types);
 	copy = change->evolve.has_rows ? (change->copy != NULL ? change->copy : plan->copy) : NULL;
 	if (copy == NULL)
 		copy = apply_letters_want_copy(apply, change);
+	own_rows = table->is_part ? apply_schema_merge_own(apply, change, row, copy != NULL) : (Datum) 0;
+	heap_row_close(row);
 	if (copy != NULL && change->after->nkey == 0)
 		ereport(ERROR,
 				(errcode(CDC_ERRCODE_TABLE_CHANGED),
@@ -258,6 +262,8 @@ attempt(Apply *apply, MemoryContext cxt, ApplySchemaChange *change)
 	else
 		apply_letters_reshape(apply, change);
 	catalog_table_set_definition(apply->pipeline_id, table->table_id, schema_def_to_jsonb(change->after));
+	if (own_rows != (Datum) 0)
+		catalog_table_set_own_rows(apply->pipeline_id, table->table_id, own_rows);
 	apply_ddl_got_locks(apply, change->wait);
 	apply->index_wanted |= transform_index_write(apply->pipeline_id, table->table_id, &change->evolve, table->target);
 	if (change->kinds != 0 || copy != NULL)
@@ -267,6 +273,8 @@ attempt(Apply *apply, MemoryContext cxt, ApplySchemaChange *change)
 	PopActiveSnapshot();
 
 	apply_table_set_def(apply, table, change->after);
+	if (own_rows != (Datum) 0)
+		apply_table_set_own(table, own_rows);
 	apply_cascades_load(apply);
 }
 

@@ -19,6 +19,7 @@
 
 #include "apply/apply_private.h"
 #include "catalog/catalog_lock.h"
+#include "heap/heap_part.h"
 #include "heap/heap_shard.h"
 #include "schema/evolve.h"
 
@@ -148,7 +149,8 @@ may_drop(const ApplySchemaChange *change)
 {
 	const CatalogChangeRules *rules = change->evolve.rules;
 
-	return rules->mode == CATALOG_MODE_EVOLVE && !rules->is_default &&
+	/* of a part no other table fills the column */
+	return rules->mode == CATALOG_MODE_EVOLVE && (!rules->is_default || change->table->is_part) &&
 		catalog_change_mode(rules, CATALOG_CHANGE_DROP_COLUMN) == CATALOG_MODE_EVOLVE;
 }
 
@@ -176,4 +178,39 @@ apply_schema_merge_fit(Apply *apply, const ApplySchemaChange *change, SchemaPlan
 	sql = heap_shard_drop(table->target, table->def, change->after, change->origin, &apply->types, others);
 	if (sql != NULL)
 		plan->commands = lappend(plan->commands, sql);
+}
+
+Datum
+apply_schema_merge_own(Apply *apply, const ApplySchemaChange *change, HeapRow *row, bool is_copied_anew)
+{
+	const ApplyTable *table = change->table;
+	Datum		own_rows = heap_shard_own_rows(row);
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	/* of two tables that get the same column at once, the second one sees that the first has it */
+	catalog_lock_merge();
+	foreach(lc, catalog_pipeline_list())
+	{
+		const CatalogPipeline *pipeline = lfirst(lc);
+
+		foreach(lc2, catalog_table_list(pipeline->id))
+		{
+			const CatalogTable *other = lfirst(lc2);
+			char	   *clash;
+
+			if (other->target != table->target || (pipeline->id == apply->pipeline_id && other->table_id == table->table_id))
+				continue;
+			clash = heap_part_clash(other->own_rows, own_rows);
+			if (clash != NULL)
+				ereport(ERROR,
+						(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+						 errmsg("source tables \"%s.%s\" and \"%s.%s\" cannot fill the same rows of target \"%s\"", other->source_schema,
+								other->source_table, table->shown_schema, table->shown_name, RelationGetRelationName(row->target->rel)),
+						 errdetail_internal("%s", clash),
+						 errhint("Give the column another name with AS in the projection of option \"transforms\", then use cdc_resync_table().")));
+		}
+	}
+	/* what stands in columns that are not its own any more goes when the copy begins */
+	return is_copied_anew ? heap_part_union(own_rows, table->own_rows) : own_rows;
 }

@@ -60,18 +60,6 @@ apply_soft_is_marked(ApplyTable *table)
 	return !stored->tts_isnull[deleted - 1] && DatumGetBool(stored->tts_values[deleted - 1]);
 }
 
-/* Make a row of them in a virtual slot. */
-static void
-set_slot(TupleTableSlot *to, const Datum *values, const bool *isnull)
-{
-	int			natts = to->tts_tupleDescriptor->natts;
-
-	ExecClearTuple(to);
-	memcpy(to->tts_values, values, sizeof(Datum) * natts);
-	memcpy(to->tts_isnull, isnull, sizeof(bool) * natts);
-	ExecStoreVirtualTuple(to);
-}
-
 bool
 apply_soft_mark(Apply *apply, ApplyTable *table)
 {
@@ -90,14 +78,14 @@ apply_soft_mark(Apply *apply, ApplyTable *table)
 	/* the row that the change brings stands in the slot, when its key is another one */
 	memcpy(values, target->slot->tts_values, sizeof(Datum) * natts);
 	memcpy(isnull, target->slot->tts_isnull, sizeof(bool) * natts);
-	set_slot(target->slot, target->stored->tts_values, target->stored->tts_isnull);
+	heap_set_row(target->slot, target->stored->tts_values, target->stored->tts_isnull);
 	target->slot->tts_values[deleted - 1] = BoolGetDatum(true);
 	target->slot->tts_isnull[deleted - 1] = false;
 	target->slot->tts_values[deleted_at - 1] =
 		TimestampTzGetDatum(apply->txn_time != 0 ? apply->txn_time : GetCurrentTimestamp());
 	target->slot->tts_isnull[deleted_at - 1] = false;
 	heap_target_update(target);
-	set_slot(target->slot, values, isnull);
+	heap_set_row(target->slot, values, isnull);
 	pfree(values);
 	pfree(isnull);
 	return true;

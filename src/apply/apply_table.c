@@ -22,6 +22,7 @@
 
 #include "apply/apply_private.h"
 #include "catalog/catalog_lock.h"
+#include "heap/heap_part.h"
 #include "util/util_name.h"
 
 /* "schema", byte 1, "table": names have at most 64 characters of at most 4 bytes */
@@ -158,7 +159,7 @@ take_table(Apply *apply, const CatalogTable *from)
 	table->generation = from->generation;
 	table->state = from->state;
 	table->target = from->target;
-	table->is_merged = from->own_rows != (Datum) 0;
+	apply_table_set_own(table, from->own_rows);
 	table->join_position = from->join_position;
 	table->join_is_past = cdc_position_is_known(durable) && !apply_table_joined_after(table, durable);
 	table->begins_anew = from->state == CATALOG_TABLE_SNAPSHOT && from->resync_wanted && !from->chunks_allowed;
@@ -166,6 +167,19 @@ take_table(Apply *apply, const CatalogTable *from)
 
 	if (has_upper(table->schema) || has_upper(table->name))
 		apply->fold_names = false;
+}
+
+void
+apply_table_set_own(ApplyTable *table, Datum own_rows)
+{
+	MemoryContext old = MemoryContextSwitchTo(table->cxt);
+
+	if (table->own_rows != (Datum) 0)
+		pfree(DatumGetPointer(table->own_rows));
+	table->own_rows = own_rows == (Datum) 0 ? (Datum) 0 : PointerGetDatum(PG_DETOAST_DATUM_COPY(own_rows));
+	MemoryContextSwitchTo(old);
+	table->is_merged = own_rows != (Datum) 0;
+	table->is_part = heap_part_is(own_rows);
 }
 
 /* Forget tables that have left the pipeline. */
@@ -351,6 +365,13 @@ apply_table_match(ApplyTable *table, CdcTableDef *event)
 }
 
 void
+apply_table_lock_target(const ApplyTable *table)
+{
+	if (table->is_part)
+		catalog_lock_target(table->target);
+}
+
+void
 apply_table_check_mark(Apply *apply, ApplyTable *table)
 {
 	CatalogTable *now;
@@ -385,6 +406,7 @@ apply_table_open(Apply *apply, ApplyTable *table)
 	if (table->row != NULL)
 		return;
 
+	apply_table_lock_target(table);
 	if (table->state == CATALOG_TABLE_SNAPSHOT || table->state == CATALOG_TABLE_CATCHUP)
 	{
 		/* every look-up from here on uses a snapshot taken after the lock */
@@ -399,6 +421,7 @@ apply_table_open(Apply *apply, ApplyTable *table)
 	PushActiveSnapshot(GetTransactionSnapshot());
 	apply_letters_look(apply, table);
 	table->row = heap_row_open(table->target, table->def, &apply->types);
+	heap_part_check(table->row, table->own_rows);
 	if (table->row->target->nkey == 0 ||
 		(!apply->careful && apply->collapse && heap_row_may_collapse(table->row) && table->row->target->tier != HEAP_TIER_EXECUTOR))
 		table->batch = apply_batch_create(table->row->target);

@@ -338,6 +338,7 @@ run_acts(Apply *apply, void *arg)
 		if (!is_for_now(act))
 			continue;
 		try->current = act;
+		apply_table_lock_target(act->table);
 		catalog_lock_table(apply->pipeline_id, act->table->table_id, RowExclusiveLock);
 		act->now = catalog_table_by_id(apply->pipeline_id, act->table->table_id);
 		if (act->now == NULL)

@@ -257,6 +257,9 @@ extern bool catalog_table_set_stopped(int32 pipeline_id, int32 table_id, const C
 /* Put another definition in the place of a table's; no-op when it has no state. */
 extern void catalog_table_set_definition(int32 pipeline_id, int32 table_id, Datum definition);
 
+/* Other rows of its target are a table's own from now on; no-op when it has no state. */
+extern void catalog_table_set_own_rows(int32 pipeline_id, int32 table_id, Datum own_rows);
+
 /* The table has the names that stand in *table, at the source and here, and its target was made by us or not. No-op for one that has left. */
 extern void catalog_table_set_names(const CatalogTable *table);
 

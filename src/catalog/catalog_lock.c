@@ -9,7 +9,7 @@
  *	  standard one an aborted transaction would give up a session's locks too,
  *	  and a worker rolls transactions back in its normal course.
  *
- *	  Order: pipeline, then plan, then merge, then table, then state; so nobody waits in a circle.
+ *	  Order: pipeline, then plan, then merge, then target, then table, then state; so nobody waits in a circle.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -31,7 +31,8 @@ typedef enum LockClass
 	LOCK_CLASS_INDEXES = 0xCDC3,
 	LOCK_CLASS_PLAN = 0xCDC4,
 	LOCK_CLASS_SNAPSHOT_WORKER = 0xCDC5,
-	LOCK_CLASS_MERGE = 0xCDC6
+	LOCK_CLASS_MERGE = 0xCDC6,
+	LOCK_CLASS_TARGET = 0xCDC7
 } LockClass;
 
 /* number: of a table or a worker. */
@@ -60,6 +61,12 @@ void
 catalog_lock_merge(void)
 {
 	acquire(0, 0, LOCK_CLASS_MERGE, ExclusiveLock, false);
+}
+
+void
+catalog_lock_target(Oid relid)
+{
+	acquire((int32) relid, 0, LOCK_CLASS_TARGET, ExclusiveLock, false);
 }
 
 void

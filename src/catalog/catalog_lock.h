@@ -30,6 +30,12 @@ extern void catalog_lock_table(int32 pipeline_id, int32 table_id, LOCKMODE mode)
 extern void catalog_lock_merge(void);
 
 /*
+ * A target whose rows several source tables fill in parts: one writes at a time, to the end of its transaction. Taken before
+ * the lock of the table that is written for.
+ */
+extern void catalog_lock_target(Oid relid);
+
+/*
  * A whole pipeline: workers hold ShareLock for the session while they run; drop
  * and a new definition take AccessExclusiveLock in their transaction.
  */

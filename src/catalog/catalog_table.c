@@ -533,6 +533,18 @@ catalog_table_set_definition(int32 pipeline_id, int32 table_id, Datum definition
 }
 
 void
+catalog_table_set_own_rows(int32 pipeline_id, int32 table_id, Datum own_rows)
+{
+	StateUpdate update;
+	bool		found;
+
+	state_update_begin(&update, pipeline_id, table_id);
+	found = HeapTupleIsValid(update.tuple);
+	state_update_set(&update, Anum_table_state_own_rows, own_rows);
+	state_update_end(&update, found);
+}
+
+void
 catalog_table_leave(int32 pipeline_id, int32 table_id)
 {
 	int32		keys[] = {pipeline_id, table_id};

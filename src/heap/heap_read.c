@@ -50,6 +50,17 @@ heap_own_row(TupleTableSlot *from, TupleTableSlot *to)
 	ExecStoreVirtualTuple(to);
 }
 
+void
+heap_set_row(TupleTableSlot *to, const Datum *values, const bool *isnull)
+{
+	int			natts = to->tts_tupleDescriptor->natts;
+
+	ExecClearTuple(to);
+	memcpy(to->tts_values, values, sizeof(Datum) * natts);
+	memcpy(to->tts_isnull, isnull, sizeof(bool) * natts);
+	ExecStoreVirtualTuple(to);
+}
+
 TupleTableSlot *
 heap_target_stored(HeapTarget *target)
 {

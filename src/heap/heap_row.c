@@ -83,11 +83,11 @@ open_transformed(HeapRow *row, const CdcTableDef *def, const TransformRule *rule
 	MemoryContext old;
 
 	row->transform = run;
-	if (rule->kind == TRANSFORM_LAST_WRITER && target->tier == HEAP_TIER_SQL)
+	if ((rule->kind == TRANSFORM_LAST_WRITER || rule->kind == TRANSFORM_PARTIAL) && target->tier == HEAP_TIER_SQL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("target \"%s\" cannot be of kind \"%s\"", RelationGetRelationName(target->rel), transform_kind_name(rule->kind)),
-				 errdetail("It is written by SQL, which does not keep others from writing between the look at a version and the write."),
+				 errdetail("It is written by SQL, which does not keep others from writing between the look at a row and the write."),
 				 errhint("Use a table as the target.")));
 	row->table = run->source;
 	row->has_filter = table->transform->filter != NULL;

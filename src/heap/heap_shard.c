@@ -17,6 +17,8 @@
 #include "utils/jsonb.h"
 #include "utils/lsyscache.h"
 
+#include "catalog/catalog_lock.h"
+#include "heap/heap_part.h"
 #include "heap/heap_shard.h"
 #include "transform/transform_kind.h"
 #include "util/util_name.h"
@@ -68,6 +70,8 @@ heap_shard_tells(const Transform *transform, int column)
 void
 heap_shard_check_key(const CdcTableDef *def, const TransformTable *table)
 {
+	if (table != NULL && table->parts >= 0)
+		return;
 	for (int i = 0; table != NULL && i < table->nkey; i++)
 	{
 		if (heap_shard_tells(table->transform, table->key[i]))
@@ -104,6 +108,8 @@ heap_shard_own_rows(HeapRow *row)
 
 	if (row->transform == NULL)
 		throw_untold(row->table->def);
+	if (heap_part_is_used(row))
+		return heap_part_own(row);
 	rule = row->transform->table->transform->rule;
 	if (rule->kind != TRANSFORM_MIRROR)
 		ereport(ERROR,
@@ -164,6 +170,8 @@ condition(Datum own_rows)
 	JsonbValue	value;
 	StringInfoData sql;
 
+	if (heap_part_is(own_rows))
+		return heap_part_condition(own_rows);
 	initStringInfo(&sql);
 	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
 	{
@@ -225,8 +233,15 @@ heap_shard_has_rows(Oid relid, Datum own_rows)
 char *
 heap_shard_empty(Oid relid, Datum own_rows)
 {
-	char	   *sql = psprintf("DELETE FROM %s WHERE %s", name_in(relid), condition(own_rows));
+	char	   *sql;
 
+	if (heap_part_is(own_rows))
+	{
+		catalog_lock_target(relid);
+		sql = heap_part_clear_statements(relid, name_in(relid), own_rows);
+	}
+	else
+		sql = psprintf("DELETE FROM %s WHERE %s", name_in(relid), condition(own_rows));
 	(void) run(relid, sql);
 	return sql;
 }

@@ -7,7 +7,8 @@
  *	  What tells them apart are columns of the target's key that say where a row
  *	  is from and nothing of the row: metadata, or constants. Their values for one
  *	  table are its "own rows": an object of names and texts, kept with the
- *	  table's state. Keys of different tables never meet then.
+ *	  table's state. Keys of different tables never meet then. Of a table that
+ *	  fills a part of rows it is the part and its columns (heap_part.h).
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -29,13 +30,13 @@ extern bool heap_shard_tells(const Transform *transform, int column);
 /* Throws when the key of a table that is to share its target does not tell its rows. table: what is made of it; NULL: it stays as it is. */
 extern void heap_shard_check_key(const CdcTableDef *def, const TransformTable *table);
 
-/* Can rows of the one be told from those of the other? */
+/* Can rows of the one be told from those of the other? Neither has a part of rows. */
 extern bool heap_shard_differs(Datum a, Datum b);
 
 /* Are some in the target? */
 extern bool heap_shard_has_rows(Oid relid, Datum own_rows);
 
-/* Delete them; returns the statement. Throws when that is not allowed. In a transaction with an active snapshot. */
+/* Delete them, or its part of them; returns the statement. Throws when that is not allowed. In a transaction with an active snapshot. */
 extern char *heap_shard_empty(Oid relid, Datum own_rows);
 
 /*

@@ -99,6 +99,9 @@ extern TupleTableSlot *heap_target_stored(HeapTarget *target);
 extern Datum heap_own_value(Datum value, Form_pg_attribute att);
 extern void heap_own_row(TupleTableSlot *from, TupleTableSlot *to);
 
+/* Make a row of values in a virtual slot, which are not copied. */
+extern void heap_set_row(TupleTableSlot *to, const Datum *values, const bool *isnull);
+
 /* Write slot; update and delete act on "found". What was written is visible to the next look-up. */
 extern void heap_target_insert(HeapTarget *target);
 extern void heap_target_update(HeapTarget *target);

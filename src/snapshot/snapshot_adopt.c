@@ -142,7 +142,7 @@ take_table(const Adopt *adopt, CatalogTable *table, const CdcTableDef *def)
 	int			sqlstate;
 	char	   *detail;
 	char	   *hint;
-	bool		is_merged = transform_route_merges(adopt->routes, table->source_schema, table->source_table);
+	bool		is_merged = transform_kind_shares(adopt->routes, &adopt->options, table->source_schema, table->source_table);
 	bool		is_anothers = OidIsValid(relid) && belongs_to_another(adopt, relid, is_merged);
 	HeapRow    *row;
 

@@ -45,6 +45,7 @@
 #include "catalog/catalog_lock.h"
 #include "catalog/catalog_shadow.h"
 #include "heap/heap_bulk.h"
+#include "heap/heap_part.h"
 #include "heap/heap_sql.h"
 #include "mysql/mysql_text.h"
 #include "snapshot/snapshot_copy.h"
@@ -161,6 +162,7 @@ snapshot_make_table(const CatalogTable *from)
 	table->source_schema = from->source_schema;
 	table->source_table = from->source_table;
 	table->def = schema_def_from_jsonb(from->definition);
+	table->own_rows = from->own_rows;
 	table->nkey = (int) table->def->nkey;
 	return table;
 }
@@ -214,13 +216,13 @@ snapshot_fill_row(SnapshotCopy *copy, const CopyTable *table, HeapRow *row,
 }
 
 /*
- * Rows that overwrite older ones are written one by one, or (SQL tier) by
+ * Rows that overwrite older ones, or fill parts of them, are written one by one, or (SQL tier) by
  * statements that put them; all others as many at a time as the target allows.
  */
 static void
 rows_begin(HeapTarget *target, const CopyNotes *notes)
 {
-	if (!notes->overwrite)
+	if (!notes->one_by_one)
 		heap_bulk_begin(target);
 	else if (target->tier == HEAP_TIER_SQL)
 		heap_sql_begin(target);
@@ -229,7 +231,7 @@ rows_begin(HeapTarget *target, const CopyNotes *notes)
 static void
 rows_end(HeapTarget *target, const CopyNotes *notes)
 {
-	if (!notes->overwrite)
+	if (!notes->one_by_one)
 		heap_bulk_end(target);
 	else if (target->tier == HEAP_TIER_SQL)
 		heap_sql_end(target, false);
@@ -240,6 +242,11 @@ overwrite_row(HeapRow *row)
 {
 	HeapTarget *target = row->target;
 
+	if (heap_part_is_used(row))
+	{
+		(void) heap_part_put(row);
+		return;
+	}
 	if (heap_row_is_outrun(row, target->slot))
 		return;					/* what is there is newer */
 	if (target->tier == HEAP_TIER_SQL)
@@ -250,6 +257,12 @@ overwrite_row(HeapRow *row)
 		heap_target_insert(target);
 }
 
+bool
+snapshot_row_is_there(HeapRow *row)
+{
+	return heap_part_is_used(row) ? heap_part_is_there(row) : heap_bulk_exists(row->target);
+}
+
 /* Write a row where there may be one with its key; false when it was left out. */
 static bool
 merge_row(SnapshotCopy *copy, HeapRow *row, const CopyNotes *notes)
@@ -257,13 +270,13 @@ merge_row(SnapshotCopy *copy, HeapRow *row, const CopyNotes *notes)
 	const CopyTable *table = copy->page->chunk->table;
 
 	heap_row_search_new(row);
-	if (!notes->overwrite && heap_bulk_exists(row->target))
+	if (!notes->overwrite && snapshot_row_is_there(row))
 		return false;
 	if (notes->any_deleted &&
 		catalog_deleted_exists(copy->pipeline_id, table->table_id,
 							   chunk_key_bytes(row->target, row->target->search)))
 		return false;
-	if (notes->overwrite)
+	if (notes->one_by_one)
 		overwrite_row(row);
 	else
 		heap_bulk_insert(row->target);
@@ -282,6 +295,7 @@ snapshot_insert_rows(SnapshotCopy *copy, const CopyNotes *notes, int64 from, int
 	int64		replaced = 0;
 
 	row = heap_row_open(table->target, table->def, &copy->types);
+	heap_part_check(row, table->own_rows);
 	copy->row = row;
 	rows_begin(row->target, notes);
 	old = MemoryContextSwitchTo(row_cxt);
@@ -321,7 +335,8 @@ read_notes(const SnapshotCopy *copy, const CopyTable *table)
 	bool		stream;
 
 	catalog_deleted_notes(copy->pipeline_id, table->table_id, &stream, &notes.overwrite);
-	notes.look_up = stream || notes.overwrite || table->careful;
+	notes.one_by_one = notes.overwrite || heap_part_is(table->own_rows);
+	notes.look_up = stream || notes.one_by_one || table->careful;
 	notes.any_deleted = notes.look_up && catalog_deleted_any(copy->pipeline_id, table->table_id);
 	return notes;
 }
@@ -358,6 +373,8 @@ write_page(SnapshotCopy *copy)
 	copy->writing = true;
 	error_context_stack = &frame;
 	heap_transaction_begin();
+	if (heap_part_is(table->own_rows))
+		catalog_lock_target(table->target);
 	catalog_lock_table(copy->pipeline_id, table->table_id, ShareLock);
 
 	/* every snapshot from here on is newer than the lock */

@@ -36,6 +36,7 @@ typedef struct CopyTable
 	int32		table_id;
 	int32		generation;
 	Oid			target;
+	Datum		own_rows;		/* see heap_shard.h; 0: all of the target's */
 	char	   *source_schema;
 	char	   *source_table;
 	CdcTableDef *def;
@@ -61,6 +62,7 @@ typedef struct CopyNotes
 {
 	bool		look_up;		/* there may be some */
 	bool		overwrite;		/* those that the stream has not touched are older than the copy */
+	bool		one_by_one;		/* each goes into the row that is there, if there is one */
 	bool		any_deleted;
 } CopyNotes;
 
@@ -134,6 +136,9 @@ extern void snapshot_open_session(SnapshotCopy *copy);
 extern void snapshot_close_session(SnapshotCopy *copy); /* what it was sending is lost */
 extern bool snapshot_table_is_due(const SnapshotCopy *copy, const CopyTable *table);	/* in a transaction */
 
+
+/* Is there a row with search's key (or its part of one, where rows are filled in parts)? */
+extern bool snapshot_row_is_there(HeapRow *row);
 
 /* Write rows of the page, but for those whose bit is set in left_out (NULL: none). Returns how many values a policy changed. */
 extern int64 snapshot_insert_rows(SnapshotCopy *copy, const CopyNotes *notes, int64 from, int64 to, const uint8 *left_out);

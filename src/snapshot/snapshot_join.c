@@ -45,6 +45,7 @@
 
 #include "catalog/catalog_lock.h"
 #include "catalog/catalog_shadow.h"
+#include "heap/heap_part.h"
 #include "heap/heap_row.h"
 #include "snapshot/snapshot_private.h"
 #include "transform/transform_kind.h"
@@ -310,6 +311,12 @@ anew_target(const SnapshotPrepare *p, SnapshotCandidate *c)
 	c->table.swap_into = InvalidOid;
 	if (!OidIsValid(relid) || !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)))
 	{
+		if (heap_part_is(c->table.own_rows))
+		{
+			/* as the options say now */
+			c->is_merged = transform_kind_shares(p->routes, &p->options, c->table.source_schema, c->table.source_table);
+			c->table.own_rows = (Datum) 0;
+		}
 		snapshot_make_target(p, c);
 		return;
 	}
@@ -350,7 +357,7 @@ anew_target(const SnapshotPrepare *p, SnapshotCandidate *c)
  * and removes the shadow of a copy that is given up.
  */
 static bool
-take_known(SnapshotCandidate *c)
+take_known(const SnapshotPrepare *p, SnapshotCandidate *c)
 {
 	CatalogTable *now = catalog_table_by_id(c->table.pipeline_id, c->table.table_id);
 
@@ -361,7 +368,8 @@ take_known(SnapshotCandidate *c)
 	c->before = now->definition;
 	c->was_copying = begins_anew(now);
 	c->table.own_rows = c->own_before = now->own_rows;
-	c->is_merged = now->own_rows != (Datum) 0;
+	c->is_merged = now->own_rows != (Datum) 0 ||
+		(c->def != NULL && transform_table_kind(c->def, &p->options) == TRANSFORM_PARTIAL);
 	if (OidIsValid(now->swap_into))
 	{
 		catalog_shadow_drop(now->target);
@@ -526,6 +534,13 @@ write_down(SnapshotPrepare *p, List *known, List *left, const CatalogPosition *d
 	heap_transaction_begin();
 	MemoryContextSwitchTo(cxt);
 	snapshot_lock_merge(p);
+	foreach(lc, p->candidates)
+	{
+		const SnapshotCandidate *c = lfirst(lc);
+
+		if (heap_part_is(c->table.own_rows))
+			catalog_lock_target(c->table.target);
+	}
 	foreach(lc, left)
 		catalog_lock_table(p->pipeline->id, ((CatalogTable *) lfirst(lc))->table_id, RowExclusiveLock);
 	foreach(lc, p->candidates)
@@ -559,7 +574,7 @@ write_down(SnapshotPrepare *p, List *known, List *left, const CatalogPosition *d
 				due = lappend(due, c);
 			continue;
 		}
-		if (c->is_known && !take_known(c))
+		if (c->is_known && !take_known(p, c))
 			continue;
 		foreach(lc2, others)
 		{

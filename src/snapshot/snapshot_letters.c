@@ -95,7 +95,7 @@ look_for_key(void *arg)
 	heap_bulk_begin(row->target);
 	if (!snapshot_letter_search(copy, table, row, &copy->page->rows[piece->from]))
 		return;
-	piece->is_known = (!piece->notes->overwrite && heap_bulk_exists(row->target)) ||
+	piece->is_known = (!piece->notes->overwrite && snapshot_row_is_there(row)) ||
 		(piece->notes->any_deleted &&
 		 catalog_deleted_exists(copy->pipeline_id, table->table_id, chunk_key_bytes(row->target, row->target->search)));
 	heap_bulk_end(row->target);

@@ -22,8 +22,10 @@
  */
 #include "postgres.h"
 
+#include "heap/heap_part.h"
 #include "heap/heap_shard.h"
 #include "snapshot/snapshot_private.h"
+#include "transform/transform_kind.h"
 #include "util/util_lock.h"
 
 /* Does the copy of another table note keys of the target? They are written in the types that it has now. */
@@ -58,6 +60,27 @@ snapshot_merge_fit(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid)
 				 errdetail("%s", sql)));
 }
 
+/* What keeps two tables from one target, as an error. */
+static _Noreturn void
+throw_clash(const SnapshotCandidate *c, const CatalogTable *other, char *clash)
+{
+	if (clash != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("source tables \"%s.%s\" and \"%s.%s\" cannot fill the same rows of target \"%s.%s\"",
+						other->source_schema, other->source_table, c->table.source_schema, c->table.source_table,
+						c->table.target_schema, c->table.target_table),
+				 errdetail_internal("%s", clash),
+				 errhint("Give each of them a \"part\" and names of columns of its own (AS in the projection) with the option \"transforms\", then use cdc_resync_table().")));
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("rows of source tables \"%s.%s\" and \"%s.%s\" could not be told apart in target \"%s.%s\"",
+					other->source_schema, other->source_table, c->table.source_schema, c->table.source_table,
+					c->table.target_schema, c->table.target_table),
+			 errdetail("Their columns in the key that say where a row is from have the same values, or are not the same columns."),
+			 errhint("Give cdc_server, cdc_schema or cdc_table to the key, as far as they differ, with the option \"transforms\", then use cdc_resync_table().")));
+}
+
 /*
  * What tells the candidate's rows. What another table of the round, which is still to have its turn, had until now is free: that one's
  * rows go, as they would then.
@@ -71,24 +94,45 @@ snapshot_merge_own(const SnapshotPrepare *p, SnapshotCandidate *c, HeapRow *row,
 	foreach(lc, c->sharers)
 	{
 		CatalogTable *other = lfirst(lc);
+		bool		is_part = heap_part_is(own_rows) || heap_part_is(other->own_rows);
+		char	   *clash = is_part ? heap_part_clash(other->own_rows, own_rows) : NULL;
 
-		if (heap_shard_differs(other->own_rows, own_rows))
+		if (is_part ? clash == NULL : heap_shard_differs(other->own_rows, own_rows))
 			continue;
-		if (list_member_ptr(p->moving, other))
-		{
-			(void) heap_shard_empty(relid, other->own_rows);
-			c->took_from = lappend(c->took_from, other);
-		}
-		else
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("rows of source tables \"%s.%s\" and \"%s.%s\" could not be told apart in target \"%s.%s\"",
-							other->source_schema, other->source_table, c->table.source_schema, c->table.source_table,
-							c->table.target_schema, c->table.target_table),
-					 errdetail("Their columns in the key that say where a row is from have the same values, or are not the same columns."),
-					 errhint("Give cdc_server, cdc_schema or cdc_table to the key, as far as they differ, with the option \"transforms\", then use cdc_resync_table().")));
+		if (!list_member_ptr(p->moving, other) || heap_part_is(own_rows) != heap_part_is(other->own_rows))
+			throw_clash(c, other, clash);
+		(void) heap_shard_empty(relid, other->own_rows);
+		c->took_from = lappend(c->took_from, other);
 	}
 	return own_rows;
+}
+
+/* Rows that are there are whole, or have parts: what was one does not become the other. */
+static void
+check_kind(const SnapshotPrepare *p, const SnapshotCandidate *c, Oid relid)
+{
+	bool		is_part = transform_table_kind(c->def, &p->options) == TRANSFORM_PARTIAL;
+	HeapTarget *target;
+	bool		has_rows;
+
+	if (heap_part_is(c->table.own_rows) == is_part)
+		return;
+	if (c->table.own_rows == (Datum) 0)
+	{
+		target = heap_target_open(relid, false);
+		has_rows = heap_target_has_rows(target);
+		heap_target_close(target);
+		if (!has_rows)
+			return;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("target table \"%s.%s\" has rows of another kind", c->table.target_schema, c->table.target_table),
+			 is_part ? errdetail("Its rows are whole, and option \"%s\" says now that source table \"%s.%s\" fills a part of them.", TRANSFORM_OPTION,
+								 c->table.source_schema, c->table.source_table)
+			 : errdetail("Several source tables fill parts of its rows, and option \"%s\" says now that those of source table \"%s.%s\" are whole.",
+						 TRANSFORM_OPTION, c->table.source_schema, c->table.source_table),
+			 errhint("Drop the target, then use cdc_resync_table() for each table that goes there; or let the table leave with cdc_remove_table(), and join again with another target.")));
 }
 
 void
@@ -97,7 +141,9 @@ snapshot_merge_anew(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid)
 	HeapRow    *row;
 	Datum		own_rows;
 
-	(void) heap_shard_empty(relid, c->table.own_rows);
+	check_kind(p, c, relid);
+	if (c->table.own_rows != (Datum) 0)
+		(void) heap_shard_empty(relid, c->table.own_rows);
 	snapshot_merge_fit(p, c, relid);
 	row = heap_row_open(relid, c->def, &p->options);
 	own_rows = snapshot_merge_own(p, c, row, relid);

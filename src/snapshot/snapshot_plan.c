@@ -129,6 +129,7 @@ open_table(SnapshotCopy *copy, const CatalogTable *from)
 	table->target = from->target;
 	table->source_schema = pstrdup(from->source_schema);
 	table->source_table = pstrdup(from->source_table);
+	table->own_rows = from->own_rows == (Datum) 0 ? (Datum) 0 : PointerGetDatum(PG_DETOAST_DATUM_COPY(from->own_rows));
 	copy->at = table;
 	take_definition(copy, table, from->definition);
 	MemoryContextSwitchTo(copy->step_cxt);

@@ -137,7 +137,7 @@ snapshot_find_place(const SnapshotPrepare *p, SnapshotCandidate *c)
 
 	c->has_no_place = !transform_route_target(p->routes, table->source_schema, table->source_table,
 											  &table->target_schema, &table->target_table, &is_cut);
-	c->is_merged = transform_route_merges(p->routes, table->source_schema, table->source_table);
+	c->is_merged = transform_kind_shares(p->routes, &p->options, table->source_schema, table->source_table);
 	table->own_rows = (Datum) 0;
 	if (is_cut)
 		ereport(LOG,
@@ -413,7 +413,7 @@ snapshot_refuse_early(const SnapshotPrepare *p, SnapshotCandidate *c, List *take
 							  : psprintf("Source table \"%s.%s\" of another pipeline goes there, and \"%s.%s\" would.",
 										 other->source_schema, other->source_table,
 										 c->table.source_schema, c->table.source_table),
-							  pstrdup("Leave one of them out, or give it another target with the option \"routes\" and cdc_alter_pipeline(), then use cdc_resync_table(). Tables that are to share a target need a route with \"merge\"."));
+							  pstrdup("Leave one of them out, or give it another target with the option \"routes\" and cdc_alter_pipeline(), then use cdc_resync_table(). Tables that are to share a target need a route with \"merge\", or each the kind \"partial\" in the option \"transforms\"."));
 	}
 	return NULL;
 }
@@ -462,7 +462,7 @@ snapshot_lock_merge(const SnapshotPrepare *p)
 		const SnapshotCandidate *c = lfirst(lc);
 
 		if (c->is_merged || c->table.own_rows != (Datum) 0 ||
-			(!OidIsValid(c->table.target) && transform_route_merges(p->routes, c->table.source_schema, c->table.source_table)))
+			(!OidIsValid(c->table.target) && transform_kind_shares(p->routes, &p->options, c->table.source_schema, c->table.source_table)))
 		{
 			catalog_lock_merge();
 			return;

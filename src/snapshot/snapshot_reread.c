@@ -40,6 +40,7 @@
 #include "utils/snapmgr.h"
 
 #include "catalog/catalog_lock.h"
+#include "heap/heap_part.h"
 #include "mysql/mysql_text.h"
 #include "snapshot/snapshot_copy.h"
 #include "util/util_subtransaction.h"
@@ -226,7 +227,9 @@ write_row(SnapshotCopy *copy, Answer *answer, HeapRow *row, const MysqlRow *valu
 	/* a row that a filter leaves out stays listed as gone: it was taken away when it was listed */
 	if (is_in)
 	{
-		if (heap_target_find(target))
+		if (heap_part_is_used(row))
+			(void) heap_part_put(row);
+		else if (heap_target_find(target))
 			heap_target_update(target);
 		else
 			heap_target_insert(target);
@@ -378,6 +381,8 @@ write_answer(SnapshotCopy *copy, Answer *answer)
 
 	error_context_stack = &frame;
 	heap_transaction_begin();
+	if (heap_part_is(table->own_rows))
+		catalog_lock_target(table->target);
 	catalog_lock_table(copy->pipeline_id, table->table_id, ShareLock);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	MemoryContextSwitchTo(copy->step_cxt);

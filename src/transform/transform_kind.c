@@ -21,8 +21,10 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/typcache.h"
 
@@ -42,6 +44,8 @@ transform_kind_name(TransformKind kind)
 			return "append";
 		case TRANSFORM_LAST_WRITER:
 			return "last_writer";
+		case TRANSFORM_PARTIAL:
+			return "partial";
 	}
 	return "?";
 }
@@ -147,6 +151,32 @@ find_version(TransformTable *table)
 				   "Name a column with a time or a number.");
 }
 
+const char *
+transform_kind_part(const TransformTable *table)
+{
+	const char *part = table->transform->rule->part;
+
+	return part != NULL ? part : util_name_of_source(table->def->name);
+}
+
+static void
+add_parts(TransformTable *table)
+{
+	Datum		part;
+	ArrayType  *parts;
+	int			column;
+
+	if (table->nkey == 0)
+		throw_kind(table, pstrdup("The source's table has no key, so nothing says which row its part belongs to."),
+				   "Give the source's table a primary key, or leave it out of the member.");
+	part = CStringGetTextDatum(transform_kind_part(table));
+	parts = construct_array(&part, 1, TEXTOID, -1, false, TYPALIGN_INT);
+	column = add_column(table, pstrdup(TRANSFORM_PARTS),
+						(Node *) makeConst(TEXTARRAYOID, -1, DEFAULT_COLLATION_OID, -1, PointerGetDatum(parts), false, false), TEXTARRAYOID);
+	table->transform->columns[column].collation = DEFAULT_COLLATION_OID;
+	table->parts = column;
+}
+
 /* Columns that a kind adds, at most. */
 #define COLUMNS_MAX 4
 
@@ -155,7 +185,7 @@ transform_kind_add(TransformTable *table)
 {
 	Transform  *transform = table->transform;
 
-	table->deleted = table->deleted_at = table->sequence = table->version = -1;
+	table->deleted = table->deleted_at = table->sequence = table->version = table->parts = -1;
 	table->nprojected = transform->ncolumns;
 	if (transform->rule->kind == TRANSFORM_MIRROR)
 		return;
@@ -164,8 +194,10 @@ transform_kind_add(TransformTable *table)
 		add_soft_delete(table);
 	else if (transform->rule->kind == TRANSFORM_APPEND)
 		add_append(table);
-	else
+	else if (transform->rule->kind == TRANSFORM_LAST_WRITER)
 		find_version(table);
+	else
+		add_parts(table);
 }
 
 void
@@ -183,4 +215,16 @@ transform_kind_source_nkey(const CdcTableDef *def)
 	for (uint32 i = 0; i < def->ncolumns; i++)
 		nkey = Max(nkey, def->columns[i].key_part);
 	return nkey;
+}
+
+bool
+transform_kind_shares(const TransformRoutes *routes, const SchemaTypeOptions *options, const char *source_schema, const char *source_table)
+{
+	const TransformRule *rule;
+
+	if (transform_route_merges(routes, source_schema, source_table))
+		return true;
+	rule = options->transforms == NIL ? NULL
+		: transform_rule_find(options->transforms, util_name_to_source(source_schema), util_name_to_source(source_table));
+	return rule != NULL && rule->kind == TRANSFORM_PARTIAL;
 }

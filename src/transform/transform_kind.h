@@ -12,6 +12,7 @@
 
 #include "postgres.h"
 
+#include "transform/transform_route.h"
 #include "transform/transform_table.h"
 
 /*
@@ -25,6 +26,16 @@ extern void transform_kind_use_key(CdcTableDef *def, const SchemaTypeOptions *op
 
 /* The number of its key columns at the source, which that took away. */
 extern uint32 transform_kind_source_nkey(const CdcTableDef *def);
+
+/* What the part of a row that the table fills is called, where rows are partial. */
+extern const char *transform_kind_part(const TransformTable *table);
+
+/*
+ * May other tables go to the same target? By the table's route, or because each fills its part of a row there. Names in the
+ * database's encoding.
+ */
+extern bool transform_kind_shares(const TransformRoutes *routes, const SchemaTypeOptions *options, const char *source_schema,
+								  const char *source_table);
 
 /* "soft_delete", ... */
 extern const char *transform_kind_name(TransformKind kind);

@@ -193,6 +193,8 @@ may_be_null(const TransformTable *table, int column, const SchemaTypeOptions *op
 {
 	AttrNumber	from = table->transform->columns[column].from;
 
+	if (table->parts >= 0)
+		return column != table->parts;
 	return from <= 0 || from > table->transform->nsource || !schema_column_is_not_null(&table->def->columns[from - 1], options);
 }
 
@@ -219,7 +221,7 @@ fit_column(const TransformTable *table, int column, TupleDesc desc, const Bitmap
 		return;
 	if (att == NULL)
 	{
-		appendStringInfo(next_part(parts), "ADD COLUMN %s %s", name, type_text(mine));
+		appendStringInfo(next_part(parts), "ADD COLUMN %s %s%s", name, type_text(mine), column == table->parts ? " NOT NULL DEFAULT '{}'" : "");
 		return;
 	}
 	if (att->attgenerated != '\0')

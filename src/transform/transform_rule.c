@@ -15,7 +15,7 @@
 #include "util/util_pattern.h"
 
 #define MEMBERS \
-	"tables, projection, filter, key, partition_key, target, deleted_column, deleted_at_column, version_column, soft_delete, description"
+	"tables, projection, filter, key, partition_key, target, deleted_column, deleted_at_column, version_column, part, soft_delete, description"
 
 static _Noreturn void
 throw_bad(const TransformRule *rule, const char *detail, const char *hint)
@@ -38,13 +38,14 @@ read_text(const TransformJson *json, const char *name, const char *hint)
 static void
 read_kind(TransformRule *rule, const TransformJson *json)
 {
-	static const char *const kinds = "Valid values are: mirror, soft_delete, append, last_writer.";
+	static const char *const kinds = "Valid values are: mirror, soft_delete, append, last_writer, partial.";
 	static const char *const column = "Give the name of a column.";
 	const char *name = transform_json_text(json, "target", kinds);
 
 	rule->deleted_column = read_text(json, "deleted_column", column);
 	rule->deleted_at_column = read_text(json, "deleted_at_column", column);
 	rule->version_column = read_text(json, "version_column", column);
+	rule->part = read_text(json, "part", "Give the part a name.");
 	if (name == NULL || strcmp(name, "mirror") == 0)
 		rule->kind = TRANSFORM_MIRROR;
 	else if (strcmp(name, "soft_delete") == 0)
@@ -53,6 +54,8 @@ read_kind(TransformRule *rule, const TransformJson *json)
 		rule->kind = TRANSFORM_APPEND;
 	else if (strcmp(name, "last_writer") == 0)
 		rule->kind = TRANSFORM_LAST_WRITER;
+	else if (strcmp(name, "partial") == 0)
+		rule->kind = TRANSFORM_PARTIAL;
 	else
 		throw_bad(rule, "Its \"target\" is no kind of target.", kinds);
 	if (rule->kind != TRANSFORM_SOFT_DELETE && (rule->deleted_column != NULL || rule->deleted_at_column != NULL))
@@ -61,6 +64,8 @@ read_kind(TransformRule *rule, const TransformJson *json)
 		throw_bad(rule, rule->version_column != NULL ? "It names a \"version_column\", and looks at no version."
 				  : "It does not say which column has the version that the last writer is known by.",
 				  "\"target\": \"last_writer\" and \"version_column\" go together.");
+	if (rule->kind != TRANSFORM_PARTIAL && rule->part != NULL)
+		throw_bad(rule, "It names a \"part\" of rows, and its rows are whole.", "Add \"target\": \"partial\", or leave the name out.");
 	if (rule->kind == TRANSFORM_APPEND && rule->key != NIL)
 		throw_bad(rule, "It has a \"key\", and its target has a row for each change: no key tells one from another.",
 				  "Leave out \"key\".");

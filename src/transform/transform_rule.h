@@ -22,12 +22,16 @@ typedef enum TransformKind
 	TRANSFORM_MIRROR,			/* has the rows that the source has */
 	TRANSFORM_SOFT_DELETE,		/* keeps those that the source deletes, with a mark */
 	TRANSFORM_APPEND,			/* has a row for each change */
-	TRANSFORM_LAST_WRITER		/* has the row of the higher version, the source's or another one */
+	TRANSFORM_LAST_WRITER,		/* has the row of the higher version, the source's or another one */
+	TRANSFORM_PARTIAL			/* has rows of which each of several source tables fills its own columns */
 } TransformKind;
 
 /* What the columns are called that tell a deleted row, incoming and outgoing, unless the rule says otherwise. */
 #define TRANSFORM_DELETED "cdc_deleted"
 #define TRANSFORM_DELETED_AT "cdc_deleted_at"
+
+/* The column that says which source tables have a part of a row. */
+#define TRANSFORM_PARTS "cdc_parts"
 
 /* One member of the option. Strings are in the database's encoding. */
 typedef struct TransformRule
@@ -42,6 +46,7 @@ typedef struct TransformRule
 	char	   *deleted_column; /* of a soft delete */
 	char	   *deleted_at_column;
 	char	   *version_column; /* of the last writer */
+	char	   *part;			/* of partial rows: what the table's part is called; NULL: as the table */
 	bool		soft_delete;	/* outgoing: a deleted row is shipped as one that has a mark */
 } TransformRule;
 

@@ -376,10 +376,11 @@ make_output(const TransformTable *table, int i, const SchemaTypeOptions *options
 	output->type = format_type_extended(column->typid, column->typmod, FORMAT_TYPE_TYPEMOD_GIVEN);
 	if (column->from > 0 && column->from <= table->transform->nsource)
 		output->from = &table->def->columns[column->from - 1];
-	output->not_null = output->from != NULL && schema_column_is_not_null(output->from, options);
+	/* where others have parts of a row, it may be there without this one */
+	output->not_null = output->from != NULL && table->parts < 0 && schema_column_is_not_null(output->from, options);
 	for (int j = 0; j < table->nkey; j++)
 		output->not_null |= table->key[j] == i;
-	output->not_null |= i == table->deleted || (i == table->nprojected && table->transform->rule->kind == TRANSFORM_APPEND);
+	output->not_null |= i == table->deleted || i == table->parts || (i == table->nprojected && table->transform->rule->kind == TRANSFORM_APPEND);
 	return output;
 }
 
@@ -399,7 +400,12 @@ transform_create_statements(const CdcTableDef *def, const char *target_schema, c
 		outputs = lappend(outputs, make_output(table, i, options));
 	for (int i = 0; i < table->nkey; i++)
 		key = lappend(key, table->transform->columns[table->key[i]].name);
-	return schema_create_statements_for(def, outputs, key, target_schema, target_table, options);
+	outputs = schema_create_statements_for(def, outputs, key, target_schema, target_table, options);
+	/* for rows that somebody else inserts */
+	if (table->parts >= 0)
+		outputs = lappend(outputs, psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT '{}'",
+											quote_qualified_identifier(target_schema, target_table), TRANSFORM_PARTS));
+	return outputs;
 }
 
 /* --------------------------------------------------------------------- what passes through */

@@ -27,6 +27,7 @@ typedef struct TransformTable
 	int			nprojected;		/* columns of the projection; those behind them are of the rule's kind */
 	int			sequence;		/* column that numbers the changes of a transaction; -1: none */
 	int			version;		/* column that has the version of a row; -1: none */
+	int			parts;			/* column that says whose parts a row has; -1: none */
 	int			deleted;		/* columns that mark a deleted row, behind those of the projection; -1: none */
 	int			deleted_at;
 	AttrNumber *held;			/* per column of the source: attribute of the target that has it as it is; 0: none */

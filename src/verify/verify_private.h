@@ -305,6 +305,8 @@ typedef struct VerifyTarget
 	int			ncompared;
 	EState	   *estate;			/* of the transform; NULL: rows go as they are */
 	TransformRun *transform;	/* NULL: none */
+	AttrNumber	parts;			/* says which source tables have a part of a row; 0: rows are whole */
+	const char *part;			/* that is compared: a row without it counts as none */
 	AttrNumber	deleted;		/* marks rows that the source has deleted, which count as none; 0: no such attribute */
 	TupleTableSlot *fresh;		/* the source's row before it */
 	TupleTableSlot *made;		/* and after it */

@@ -45,9 +45,11 @@
 
 #include "binlog/charset.h"
 #include "compat/pg_compat.h"
+#include "heap/heap_part.h"
 #include "heap/heap_row.h"
 #include "heap/heap_shard.h"
 #include "mysql/mysql_text.h"
+#include "transform/transform_kind.h"
 #include "util/util_role.h"
 #include "verify/verify_private.h"
 
@@ -261,6 +263,11 @@ open_transformed(Verify *verify, VerifyTarget *target, const TransformRule *rule
 	table = target->transform->table;
 	if (table->deleted >= 0)
 		target->deleted = table->attnums[table->deleted];
+	if (table->parts >= 0)
+	{
+		target->parts = table->attnums[table->parts];
+		target->part = transform_kind_part(table);
+	}
 	target->table = target->transform->source;
 	target->fresh = MakeSingleTupleTableSlot(table->transform->desc, &TTSOpsVirtual);
 	target->made = MakeSingleTupleTableSlot(RelationGetDescr(target->rel), &TTSOpsVirtual);
@@ -272,7 +279,7 @@ open_transformed(Verify *verify, VerifyTarget *target, const TransformRule *rule
 		const TransformColumn *from = &table->transform->columns[i];
 		VerifyColumn *column = &target->compared[target->ncompared];
 
-		if (table->attnums[i] <= 0 || from->is_mutable || transform_tells_change(table->transform, i))
+		if (i == table->parts || table->attnums[i] <= 0 || from->is_mutable || transform_tells_change(table->transform, i))
 			continue;
 		column->attnum = table->attnums[i];
 		column->column = from->from > 0 && from->from <= table->transform->nsource ? from->from - 1 : -1;
@@ -297,8 +304,11 @@ find_own(VerifyTarget *target)
 	TransformRun *run = target->transform;
 	const TransformTable *table = run->table;
 	UtilRoleSwitch sw;
-	MemoryContext old = MemoryContextSwitchTo(target->estate->es_query_cxt);
+	MemoryContext old;
 
+	if (target->parts > 0)
+		return;
+	old = MemoryContextSwitchTo(target->estate->es_query_cxt);
 	target->own_attnums = palloc(sizeof(AttrNumber) * Max(table->nkey, 1));
 	target->own_values = palloc(sizeof(Datum) * Max(table->nkey, 1));
 	transform_run_begin(run, 0, target->fresh);
@@ -334,7 +344,15 @@ bool
 verify_target_is_own(const VerifyTarget *target)
 {
 	bool		no_mark;
+	bool		no_parts;
 
+	if (target->parts > 0)
+	{
+		Datum		parts = slot_getattr(target->slot, target->parts, &no_parts);
+
+		if (no_parts || !heap_part_is_in(parts, target->part))
+			return false;		/* only others have parts of it */
+	}
 	if (target->deleted > 0 && DatumGetBool(slot_getattr(target->slot, target->deleted, &no_mark)) && !no_mark)
 		return false;			/* the source has deleted it */
 	for (int i = 0; i < target->nown; i++)
@@ -470,7 +488,7 @@ verify_target_find(VerifyTarget *target, const Datum *key)
 		MemoryContextSwitchTo(old);
 		if (found)
 			verify_target_show(target, leaf);
-		if (found && target->deleted > 0)
+		if (found && (target->deleted > 0 || target->parts > 0))
 			found = verify_target_is_own(target);
 	}
 	return found ? 1 : 0;

@@ -62,7 +62,9 @@ SELECT pg_temp.try('[{"tables": "shop.a", "target": "soft_delete", "deleted_colu
 SELECT pg_temp.try('[{"tables": "shop.a", "target": "append", "key": ["id"]}]');
 SELECT pg_temp.try('[{"tables": "shop.a", "target": "last_writer"}]');
 SELECT pg_temp.try('[{"tables": "shop.a", "version_column": "v"}]');
-SELECT pg_temp.try('[{"tables": "shop.d", "target": "last_writer", "version_column": "v"}, {"tables": "shop.c", "target": "append"}, {"tables": "shop.a", "target": "mirror"}, {"tables": "shop.b", "target": "soft_delete", "deleted_column": "gone"}]');
+SELECT pg_temp.try('[{"tables": "shop.a", "part": "a"}]');
+SELECT pg_temp.try('[{"tables": "shop.a", "target": "partial", "part": ["a"]}]');
+SELECT pg_temp.try('[{"tables": "shop.d", "target": "last_writer", "version_column": "v"}, {"tables": "shop.c", "target": "append"}, {"tables": "shop.a", "target": "mirror"}, {"tables": "shop.e", "target": "partial"}, {"tables": "shop.f", "target": "partial", "part": "f"}, {"tables": "shop.b", "target": "soft_delete", "deleted_column": "gone"}]');
 
 -- what is taken: names are looked up when there is a table
 SELECT pg_temp.try('[]');
