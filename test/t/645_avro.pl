@@ -1,4 +1,5 @@
 # cells: pg15 pg18
+# needs: avro readers
 # Avro: documents and schemas in a registry (a fake one), read by two readers that are not ours: every type, names, records of all kinds,
 # definitions that change, subjects, a login; a registry that refuses, or does not answer.
 
