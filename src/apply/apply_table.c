@@ -103,9 +103,53 @@ apply_table_set_def(Apply *apply, ApplyTable *table, const CdcTableDef *def)
 	apply->last_table = NULL;
 }
 
+/* A table that waits for its copy, by its number: it may have another name when it is read again. */
+typedef struct AwaitingTable
+{
+	int32		table_id;
+	int32		generation;
+} AwaitingTable;
+
+static List *
+tables_awaiting(const Apply *apply)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, apply->tables)
+	{
+		const ApplyTable *table = lfirst(lc);
+		AwaitingTable *awaiting;
+
+		if (!table->awaits_copy)
+			continue;
+		awaiting = palloc(sizeof(AwaitingTable));
+		awaiting->table_id = table->table_id;
+		awaiting->generation = table->generation;
+		result = lappend(result, awaiting);
+	}
+	return result;
+}
+
+/* Has its copy not begun since? */
+static bool
+still_awaits(const List *awaiting, const CatalogTable *from)
+{
+	const ListCell *lc;
+
+	foreach(lc, awaiting)
+	{
+		const AwaitingTable *table = lfirst(lc);
+
+		if (table->table_id == from->table_id)
+			return table->generation == from->generation;
+	}
+	return false;
+}
+
 /* Take over what the catalog says of one table. */
 static void
-take_table(Apply *apply, const CatalogTable *from)
+take_table(Apply *apply, const List *awaiting, const CatalogTable *from)
 {
 	const CdcPosition *durable = &catalog_position_log_current(apply->log)->position;
 	char	   *schema = util_name_to_source(from->source_schema);
@@ -153,8 +197,8 @@ take_table(Apply *apply, const CatalogTable *from)
 		table->letters_known = false;
 	if (!table->letters_known)
 		apply->letters_counted = -1;	/* chunks may have brought some */
-	if (table->table_id != from->table_id || table->generation != from->generation)
-		table->awaits_copy = false;
+	/* rows of a shared target are told by the name that is in the definition: under a new one none are written before the copy has begun */
+	table->awaits_copy = still_awaits(awaiting, from) || (from->own_rows != (Datum) 0 && from->resync_wanted);
 	table->table_id = from->table_id;
 	table->generation = from->generation;
 	table->state = from->state;
@@ -208,16 +252,18 @@ void
 apply_tables_load(Apply *apply)
 {
 	MemoryContext caller = CurrentMemoryContext;
+	List	   *awaiting;
 	ListCell   *lc;
 
 	Assert(!apply->open);
 	heap_transaction_begin();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	apply->fold_names = true;
+	awaiting = tables_awaiting(apply);
 	foreach(lc, apply->tables)
 		((ApplyTable *) lfirst(lc))->seen = false;
 	foreach(lc, catalog_table_list(apply->pipeline_id))
-		take_table(apply, lfirst(lc));
+		take_table(apply, awaiting, lfirst(lc));
 	forget_left(apply);
 	apply_cascades_load(apply);
 	PopActiveSnapshot();
