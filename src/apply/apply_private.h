@@ -473,7 +473,10 @@ extern void apply_row(Apply *apply, ApplyTable *table, const CdcChange *change);
 /* Only make the row that a change inserts, in target->slot; false: a filter leaves it out. */
 extern bool apply_row_make(Apply *apply, ApplyTable *table, const CdcChange *change);
 
-/* The same as apply_row for a row of a copy, in a table that streams: it counts only when none has its key; false when one has. */
+/*
+ * The same as apply_row for a row of a copy, in a table that streams: it counts only when none has its key, or one with the mark
+ * of a deleted one; false when another has.
+ */
 extern bool apply_row_if_absent(Apply *apply, ApplyTable *table, const CdcChange *change);
 
 /*

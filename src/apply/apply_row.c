@@ -401,6 +401,7 @@ bool
 apply_row_if_absent(Apply *apply, ApplyTable *table, const CdcChange *change)
 {
 	HeapRow    *row = table->row;
+	bool		is_marked;
 
 	if (heap_row_wants_origin(row))
 		apply_row_set_origin(apply, table, "copy");
@@ -408,7 +409,9 @@ apply_row_if_absent(Apply *apply, ApplyTable *table, const CdcChange *change)
 	if (!heap_row_make(row))
 		return true;
 	heap_row_search_new(row);
-	if (row->target->nkey > 0 && (heap_part_is_used(row) ? heap_part_is_there(row) : heap_target_find(row->target)))
+	/* one that the new copy lacked has a mark since then; had the stream deleted it later, there would be nothing to replay */
+	is_marked = row->target->nkey > 0 && apply_soft_is_marked(table);
+	if (row->target->nkey > 0 && !is_marked && (heap_part_is_used(row) ? heap_part_is_there(row) : heap_target_find(row->target)))
 		return false;
 	apply_row_in_slots(apply, table, CDC_INSERT);
 	return true;
