@@ -282,6 +282,7 @@ write_names(Apply *apply, const ApplyAct *act)
 		table.target_table = act->target_table;
 	}
 	catalog_table_set_names(&table);
+	catalog_dead_letter_set_names(apply->pipeline_id, table.table_id, table.source_schema, table.source_table);
 	if (act->table->def != NULL)
 	{
 		CdcTableDef def = *act->table->def;

@@ -541,6 +541,27 @@ catalog_dead_letter_edit_table(int32 pipeline_id, int32 table_id, CatalogLetterE
 	MemoryContextDelete(cxt);
 }
 
+void
+catalog_dead_letter_set_names(int32 pipeline_id, int32 table_id, const char *schema, const char *name)
+{
+	CatalogScan scan;
+	HeapTuple	tuple;
+
+	begin_table(&scan, RowExclusiveLock, pipeline_id, table_id, Anum_dead_letter_new_key, NULL);
+	while (HeapTupleIsValid(tuple = catalog_scan_next(&scan)))
+	{
+		LetterUpdate update = {0};
+
+		CHECK_FOR_INTERRUPTS();
+		if (!is_open(tuple, RelationGetDescr(scan.rel)))
+			continue;
+		update_set(&update, Anum_dead_letter_source_schema, CStringGetTextDatum(schema));
+		update_set(&update, Anum_dead_letter_source_table, CStringGetTextDatum(name));
+		catalog_tuple_update(scan.rel, tuple, update.values, update.nulls, update.replaces);
+	}
+	catalog_scan_end(&scan);
+}
+
 int64
 catalog_dead_letter_supersede_table(int32 pipeline_id, int32 table_id, const char *reason)
 {

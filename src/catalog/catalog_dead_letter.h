@@ -124,6 +124,9 @@ extern int64 catalog_dead_letter_take_rows(int32 pipeline_id, int32 table_id, co
 typedef bool (*CatalogLetterEdit) (void *arg, CatalogDeadLetter *letter);
 extern void catalog_dead_letter_edit_table(int32 pipeline_id, int32 table_id, CatalogLetterEdit edit, void *arg);
 
+/* The table has another name: its open letters are found by it. */
+extern void catalog_dead_letter_set_names(int32 pipeline_id, int32 table_id, const char *schema, const char *name);
+
 /* All open letters of a table have nothing more to say. */
 extern int64 catalog_dead_letter_supersede_table(int32 pipeline_id, int32 table_id, const char *reason);
 
