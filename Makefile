@@ -7,7 +7,7 @@
 #
 #   make PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config && sudo make PG_CONFIG=... install
 #
-# Variables: PG_CONFIG, BUILD_DIR, MYSQL_CLIENT (libmariadb or mysqlclient), YAML (no: without libyaml), WERROR (empty: warnings stay warnings).
+# Variables: PG_CONFIG, BUILD_DIR, MYSQL_CLIENT (libmariadb or mysqlclient), YAML (no: without libyaml), KAFKA (no: without librdkafka), WERROR (empty: warnings stay warnings).
 
 PG_CONFIG ?= pg_config
 
@@ -23,7 +23,7 @@ PG_MAJOR   = $(shell $(PG_CONFIG) --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
 BUILD_DIR ?= build/pg$(PG_MAJOR)
 
 # (plain, test-unit and fuzz come from test/plain.mk)
-.PHONY: all install uninstall test test-long lint bench demo demo-stop clean distclean indent help
+.PHONY: all install uninstall test test-long lint bench demo demo-kafka demo-stop clean distclean indent help
 
 all install uninstall:
 	@$(PG_CONFIG) --version >/dev/null || { echo "make: set PG_CONFIG to the pg_config of the server to build for" >&2; exit 1; }
@@ -50,6 +50,9 @@ bench:
 demo:
 	@SOURCE='$(SOURCE)' YES='$(YES)' test/demo/run
 
+demo-kafka:
+	@YES='$(YES)' test/demo/kafka
+
 demo-stop:
 	@test/demo/stop
 
@@ -75,6 +78,7 @@ help:
 	@echo 'make fuzz       fuzz every decoder: FUZZ_RUNS inputs or CDC_FUZZ_SECONDS each, or CDC_FUZZ_INPUTS in all; make fuzz-json: one'
 	@echo 'make bench      speed against what else could do it: decode, snapshot, catch-up, memory, latency (test/bench/run --help)'
 	@echo 'make demo       a MariaDB (SOURCE=mysql: MySQL) mirrored into PostgreSQL, all private; YES=1 asks nothing'
+	@echo 'make demo-kafka a table of a private PostgreSQL shipped to a private Kafka broker, read by kcat; ends by itself'
 	@echo 'make demo-stop  end the demo and remove it'
 	@echo 'make clean      remove what was built; distclean: also the fetched servers'
 	@echo 'make indent     clang-format over all C files'
@@ -116,15 +120,23 @@ else
 CURL_FLAGS := -DCDC_WITHOUT_CURL
 endif
 
+# KAFKA=no leaves out the client of Kafka; a pipeline that wants it says so.
+KAFKA ?= yes
+ifeq ($(KAFKA),yes)
+KAFKA_LIBS := -lrdkafka
+else
+KAFKA_FLAGS := -DCDC_WITHOUT_KAFKA
+endif
+
 # The server's and the client library's headers as system headers: they do not compile cleanly under -Wextra
 # (-Wsign-compare and others), our own files do, and this way no warning has to be switched off for them.
 SYSTEM_HEADERS = -isystem $(shell $(PG_CONFIG) --includedir-server) $(patsubst -I%,-isystem %,$(MYSQL_CFLAGS))
 
 WERROR ?= -Werror
-PG_CPPFLAGS = -I$(TREE)/src $(SYSTEM_HEADERS) $(YAML_FLAGS) $(CURL_FLAGS)
+PG_CPPFLAGS = -I$(TREE)/src $(SYSTEM_HEADERS) $(YAML_FLAGS) $(CURL_FLAGS) $(KAFKA_FLAGS)
 # -MMD -MP: the header dependencies; PGXS tracks them only when the server was configured to.
 PG_CFLAGS   = -std=gnu11 -Wall -Wextra -Wno-unused-parameter $(WERROR) -pthread -MMD -MP
-SHLIB_LINK  = $(MYSQL_LIBS) -ldeflate -lzstd $(YAML_LIBS) $(CURL_LIBS) -lpthread
+SHLIB_LINK  = $(MYSQL_LIBS) -ldeflate -lzstd $(YAML_LIBS) $(CURL_LIBS) $(KAFKA_LIBS) -lpthread
 
 # Bitcode for JIT inlining would be of no use (nothing here is called from expressions), doubles the time to build,
 # and wants the very clang that built the server.

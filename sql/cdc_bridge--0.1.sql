@@ -500,6 +500,15 @@ COMMENT ON FUNCTION cdc_bridge.file_validator(text[], oid) IS 'checks the option
 CREATE FOREIGN DATA WRAPPER cdc_file NO HANDLER VALIDATOR cdc_bridge.file_validator;
 COMMENT ON FOREIGN DATA WRAPPER cdc_file IS 'directories of this machine as sinks of cdc_bridge pipelines';
 
+CREATE FUNCTION cdc_bridge.kafka_validator(options text[], catalog oid)
+RETURNS void
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'cdc_kafka_validator';
+COMMENT ON FUNCTION cdc_bridge.kafka_validator(text[], oid) IS 'checks the options of cdc_kafka servers and user mappings';
+
+CREATE FOREIGN DATA WRAPPER cdc_kafka NO HANDLER VALIDATOR cdc_bridge.kafka_validator;
+COMMENT ON FOREIGN DATA WRAPPER cdc_kafka IS 'Kafka clusters as sinks of cdc_bridge pipelines';
+
 CREATE FUNCTION cdc_bridge.null_validator(options text[], catalog oid)
 RETURNS void
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE

@@ -33,9 +33,28 @@
 #include "pipeline/export_rights.h"
 #include "pipeline/export_tables.h"
 #include "pipeline/shmem.h"
+#include "sink/sink_message.h"
 #include "util/util_error.h"
 
 PG_FUNCTION_INFO_V1(cdc_stat_export);
+
+/* Names of topics are looked at when they are given, and mean nothing elsewhere. */
+static void
+check_kafka_options(const CatalogPipeline *pipeline, const char *wrapper)
+{
+	const char *option = catalog_export_kafka_option(pipeline);
+
+	if (strcmp(wrapper, "cdc_kafka") == 0)
+	{
+		kafka_require();
+		sink_shape_check(pipeline);
+	}
+	else if (option != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("option \"%s\" is for sinks of foreign data wrapper cdc_kafka", option),
+				 errdetail("Server \"%s\" is one of %s.", pipeline->sink, wrapper)));
+}
 
 void
 api_check_sink(const CatalogPipeline *pipeline)
@@ -55,7 +74,8 @@ api_check_sink(const CatalogPipeline *pipeline)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("server \"%s\" is not a sink of changes", name),
 				 errdetail("Its foreign data wrapper is \"%s\".", wrapper),
-				 errhint("Use a server of foreign data wrapper cdc_file.")));
+				 errhint("Use a server of foreign data wrapper cdc_file or cdc_kafka.")));
+	check_kafka_options(pipeline, wrapper);
 	if (!cdc_foreign_server_usage(server->serverid, pipeline->owner))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),

@@ -102,6 +102,8 @@ cdc_list_options(PG_FUNCTION_ARGS)
 	put_table(rsinfo, &mysql_user_mapping_options);
 	put_table(rsinfo, &catalog_pipeline_options);
 	put_table(rsinfo, &catalog_file_server_options);
+	put_table(rsinfo, &catalog_kafka_server_options);
+	put_table(rsinfo, &catalog_kafka_user_mapping_options);
 	put_table(rsinfo, &catalog_null_server_options);
 	put_table(rsinfo, &catalog_registry_user_mapping_options);
 	put_table(rsinfo, &catalog_export_options);

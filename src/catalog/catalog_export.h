@@ -22,16 +22,22 @@
 
 #include "catalog/catalog.h"
 
-/* Options of an outgoing pipeline, of a cdc_file SERVER and of a cdc_null SERVER. */
+/* Options of an outgoing pipeline, of a SERVER of each sink, and of a cdc_kafka USER MAPPING. */
 extern const UtilOptionTable catalog_export_options;
 extern const UtilOptionTable catalog_file_server_options;
 extern const UtilOptionTable catalog_registry_server_options;	/* which the servers of all sinks have, too */
 extern const UtilOptionTable catalog_registry_user_mapping_options;
+extern const UtilOptionTable catalog_kafka_server_options;
+extern const UtilOptionTable catalog_kafka_user_mapping_options;
 extern const UtilOptionTable catalog_null_server_options;
 
 /* Value of an option of an outgoing pipeline, as given or its default. */
 extern int	catalog_export_int(const CatalogPipeline *pipeline, const char *name);
 extern bool catalog_export_bool(const CatalogPipeline *pipeline, const char *name);
+extern const char *catalog_export_text(const CatalogPipeline *pipeline, const char *name);
+
+/* An option that the pipeline was given and that only a sink of cdc_kafka heeds, or NULL. */
+extern const char *catalog_export_kafka_option(const CatalogPipeline *pipeline);
 
 /* Does the pipeline want to hear what statements do to tables? */
 extern bool catalog_export_hears_statements(const CatalogPipeline *pipeline);

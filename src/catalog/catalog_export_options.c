@@ -14,6 +14,9 @@
 #include "catalog/catalog_record_options.h"
 
 static const char *const schema_changes_values[] = {"evolve", "ignore", "exception", NULL};
+static const char *const cleanup_values[] = {"delete", "compact", "compact,delete", NULL};
+static const char *const compression_values[] = {"none", "gzip", "snappy", "lz4", "zstd", NULL};
+static const char *const security_values[] = {"plaintext", "ssl", "sasl_plaintext", "sasl_ssl", NULL};
 static const char *const snapshot_values[] = {"initial", "never", NULL};
 
 static const UtilOption export_option_list[] = {
@@ -27,6 +30,10 @@ static const UtilOption export_option_list[] = {
 	.description = "make what was written durable when it has this size; a transaction is never split"},
 	{.name = "flush_max_ms",.type = UTIL_OPTION_INT,.default_text = "200",.min = 0,.max = 60000,.unit = "ms",
 	.description = "make what was written durable at the latest after this time; 0: after every transaction"},
+	{.name = "headers",.type = UTIL_OPTION_BOOL,.default_text = "false",
+	.description = "sink cdc_kafka: headers of each message tell table, operation and position"},
+	{.name = "message_topic",.type = UTIL_OPTION_TEXT,.default_text = "{database}.message",
+	.description = "sink cdc_kafka: topic of what pg_logical_emit_message writes"},
 	{.name = "on_error",.type = UTIL_OPTION_ENUM,.default_text = "stop_table",.values = catalog_on_error_words,
 	.description = "a table that cannot be shipped, or a row of it: stop that table, keep the row in cdc_dead_letters and go on, or stop the pipeline before it"},
 	{.name = "schema_changes",.type = UTIL_OPTION_ENUM,.default_text = "evolve",.values = schema_changes_values,
@@ -37,6 +44,8 @@ static const UtilOption export_option_list[] = {
 	.description = "kinds of schema changes that are not left out; all others are"},
 	{.name = "schema_history_max_rows",.type = UTIL_OPTION_INT,.default_text = "10000",.min = 1,.max = 10000000,.unit = "rows",
 	.description = "most changes that cdc_schema_history remembers; older ones are removed"},
+	{.name = "schema_topic",.type = UTIL_OPTION_TEXT,.default_text = "{database}.schema_changes",
+	.description = "sink cdc_kafka: topic of schema changes"},
 	{.name = "slot_max_mb",.type = UTIL_OPTION_INT,.default_text = "0",.min = 0,.max = INT_MAX,.unit = "MB",
 	.description = "most log that a stopped or slow pipeline may hold back; beyond it the slot is given up; 0: no limit but max_slot_wal_keep_size"},
 	{.name = "snapshot",.type = UTIL_OPTION_ENUM,.default_text = "initial",.values = snapshot_values,
@@ -47,6 +56,18 @@ static const UtilOption export_option_list[] = {
 	.description = "most rows that are read at a time"},
 	{.name = "snapshot_workers",.type = UTIL_OPTION_INT,.default_text = "2",.min = 1,.max = CATALOG_MAX_SNAPSHOT_WORKERS,.unit = "processes",
 	.description = "processes that read one piece of a large table at the same time while it is copied; 1: the pipeline's own worker alone"},
+	{.name = "tombstones",.type = UTIL_OPTION_BOOL,.default_text = "true",
+	.description = "sink cdc_kafka: behind the message of a deleted row another one with its key and no value"},
+	{.name = "topic",.type = UTIL_OPTION_TEXT,.default_text = "{schema}.{table}",
+	.description = "sink cdc_kafka: topic of rows; {schema}, {table}, {database} and {server} stand for names"},
+	{.name = "topic_cleanup_policy",.type = UTIL_OPTION_ENUM,.values = cleanup_values,
+	.description = "sink cdc_kafka: what becomes of old messages in a topic of rows that is made; default: as the brokers have it"},
+	{.name = "topic_partitions",.type = UTIL_OPTION_INT,.default_text = "0",.min = 0,.max = 10000,.unit = "partitions",
+	.description = "sink cdc_kafka: of a topic of rows that is made; 0: as the brokers have it"},
+	{.name = "topic_replication",.type = UTIL_OPTION_INT,.default_text = "0",.min = 0,.max = 100,.unit = "replicas",
+	.description = "sink cdc_kafka: of a topic that is made; 0: as the brokers have it"},
+	{.name = "transaction_topic",.type = UTIL_OPTION_TEXT,.default_text = "{database}.transaction",
+	.description = "sink cdc_kafka: topic of what include_transaction asks for"},
 };
 
 const UtilOptionTable catalog_export_options = {
@@ -115,10 +136,76 @@ const UtilOptionTable catalog_null_server_options = {
 	.base = &catalog_registry_server_options
 };
 
+static const UtilOption kafka_server_option_list[] = {
+	{.name = "bootstrap_servers",.type = UTIL_OPTION_TEXT,
+	.description = "brokers to ask for the others: \"k1:9092,k2:9092\""},
+	{.name = "compression",.type = UTIL_OPTION_ENUM,.default_text = "lz4",.values = compression_values,
+	.description = "how batches of messages are compressed"},
+	{.name = "queue_max_kb",.type = UTIL_OPTION_INT,.default_text = "65536",.min = 1024,.max = 2097151,.unit = "kB",
+	.description = "most that waits for the brokers to take it; decoding waits then"},
+	{.name = "request_timeout",.type = UTIL_OPTION_INT,.default_text = "30",.min = 1,.max = 3600,.unit = "s",
+	.description = "how long brokers may be away before the worker ends and another one tries"},
+	{.name = "sasl_mechanism",.type = UTIL_OPTION_TEXT,.default_text = "PLAIN",
+	.description = "how to log in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, ..."},
+	{.name = "security_protocol",.type = UTIL_OPTION_ENUM,.values = security_values,
+	.description = "TLS, and login; without it TLS, but none for loopback addresses, and login when the user mapping has a username"},
+	{.name = "ssl_ca",.type = UTIL_OPTION_TEXT,.superuser_only = true,
+	.description = "file with the certificates of trusted authorities"},
+	{.name = "ssl_cert",.type = UTIL_OPTION_TEXT,.superuser_only = true,
+	.description = "file with the client's certificate"},
+	{.name = "ssl_key",.type = UTIL_OPTION_TEXT,.superuser_only = true,
+	.description = "file with the client's private key"},
+	{.name = "state_topic",.type = UTIL_OPTION_TEXT,.default_text = "cdc_bridge_state",
+	.description = "topic in which the pipelines keep how far they are"},
+	{.name = "transaction_max_kb",.type = UTIL_OPTION_INT,.default_text = "1048576",.min = 16,.max = INT_MAX,.unit = "kB",
+	.description = "a transaction with more than that comes in several Kafka transactions"},
+	{.name = "transaction_timeout",.type = UTIL_OPTION_INT,.default_text = "300",.min = 3,.max = 86400,.unit = "s",
+	.description = "how long a Kafka transaction may be open; a transaction that takes a third of it comes in several"},
+};
+
+const UtilOptionTable catalog_kafka_server_options = {
+	.kind = "server",
+	.subject = "cdc_kafka",
+	.options = kafka_server_option_list,
+	.count = lengthof(kafka_server_option_list)
+};
+
+static const UtilOption kafka_user_mapping_option_list[] = {
+	{.name = "username",.type = UTIL_OPTION_TEXT,
+	.description = "user to log in as (SASL)"},
+	{.name = "password",.type = UTIL_OPTION_TEXT,.secret = true,
+	.description = "password of that user"},
+	{.name = "ssl_key_password",.type = UTIL_OPTION_TEXT,.secret = true,
+	.description = "password of the client's private key"},
+};
+
+const UtilOptionTable catalog_kafka_user_mapping_options = {
+	.kind = "user mapping",
+	.subject = "cdc_kafka",
+	.options = kafka_user_mapping_option_list,
+	.count = lengthof(kafka_user_mapping_option_list)
+};
+
+static const char *const kafka_pipeline_options[] = {
+	"headers", "message_topic", "schema_topic", "tombstones", "topic", "topic_cleanup_policy", "topic_partitions", "topic_replication",
+	"transaction_topic",
+};
+
+const char *
+catalog_export_kafka_option(const CatalogPipeline *pipeline)
+{
+	for (size_t i = 0; i < lengthof(kafka_pipeline_options); i++)
+	{
+		if (catalog_pipeline_option(pipeline, kafka_pipeline_options[i]) != NULL)
+			return kafka_pipeline_options[i];
+	}
+	return NULL;
+}
+
 const UtilOptionTable *
 catalog_sink_options(const char *wrapper)
 {
-	static const UtilOptionTable *const tables[] = {&catalog_file_server_options, &catalog_null_server_options};
+	static const UtilOptionTable *const tables[] = {&catalog_file_server_options, &catalog_kafka_server_options, &catalog_null_server_options};
 
 	for (size_t i = 0; i < lengthof(tables); i++)
 	{
@@ -132,6 +219,12 @@ int
 catalog_export_int(const CatalogPipeline *pipeline, const char *name)
 {
 	return util_option_int(&catalog_export_options, name, catalog_pipeline_option(pipeline, name));
+}
+
+const char *
+catalog_export_text(const CatalogPipeline *pipeline, const char *name)
+{
+	return util_option_text(&catalog_export_options, name, catalog_pipeline_option(pipeline, name));
 }
 
 bool

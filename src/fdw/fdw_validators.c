@@ -27,10 +27,12 @@
 #include "nodes/parsenodes.h"
 
 #include "catalog/catalog_export.h"
+#include "kafka/kafka.h"
 #include "mysql/mysql_options.h"
 
 PG_FUNCTION_INFO_V1(cdc_mysql_validator);
 PG_FUNCTION_INFO_V1(cdc_file_validator);
+PG_FUNCTION_INFO_V1(cdc_kafka_validator);
 PG_FUNCTION_INFO_V1(cdc_null_validator);
 
 /* A foreign data wrapper and the options of its objects. Its servers have no foreign tables. */
@@ -41,6 +43,7 @@ typedef struct FdwWrapper
 	const UtilOptionTable *server;
 	const UtilOptionTable *user_mapping;	/* NULL: its servers need none, and have none */
 	void		(*check_server) (List *options);	/* what the options come to together; may be NULL */
+	bool		(*check_other) (const char *name, const char *value, bool of_mapping);	/* one that the tables do not have; false: nor has this. May be NULL */
 } FdwWrapper;
 
 static bool
@@ -95,6 +98,9 @@ validate(FunctionCallInfo fcinfo, const FdwWrapper *wrapper)
 					(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
 					 errmsg("unrecognized option \"%s\" for foreign data wrapper %s", def->defname, wrapper->name),
 					 errhint("There are no valid options in this context.")));
+		if (wrapper->check_other != NULL && !has_option(table, def->defname) && !has_option(other, def->defname) &&
+			wrapper->check_other(def->defname, defGetString(def), catalog == UserMappingRelationId))
+			continue;
 		check_place(table, other, def->defname);
 		(void) util_option_check(table, def->defname, defGetString(def));
 	}
@@ -153,6 +159,49 @@ cdc_file_validator(PG_FUNCTION_ARGS)
 		.server = &catalog_file_server_options,
 		.user_mapping = &catalog_registry_user_mapping_options,
 		.check_server = check_file_server,
+	};
+
+	return validate(fcinfo, &wrapper);
+}
+
+static void
+check_kafka_server(List *options)
+{
+	ListCell   *lc;
+
+	foreach(lc, options)
+	{
+		DefElem    *def = lfirst_node(DefElem, lc);
+
+		if (strcmp(def->defname, "bootstrap_servers") == 0 && defGetString(def)[0] != '\0')
+			return;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
+			 errmsg("a cdc_kafka server needs bootstrap servers"),
+			 errhint("Use OPTIONS (bootstrap_servers 'host:port,...').")));
+}
+
+/* The client library's own properties, by their names. */
+static bool
+check_kafka_property(const char *name, const char *value, bool of_mapping)
+{
+	if (!kafka_is_property(name))
+		return false;
+	kafka_property_check(name, value, of_mapping);
+	return true;
+}
+
+Datum
+cdc_kafka_validator(PG_FUNCTION_ARGS)
+{
+	static const FdwWrapper wrapper = {
+		.name = "cdc_kafka",
+		.instead_of_tables = "Use cdc_start_pipeline() to ship changes there.",
+		.server = &catalog_kafka_server_options,
+		.user_mapping = &catalog_kafka_user_mapping_options,
+		.check_server = check_kafka_server,
+		.check_other = check_kafka_property,
 	};
 
 	return validate(fcinfo, &wrapper);

@@ -34,6 +34,7 @@
 #include "pgstat.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 #include "catalog/catalog_dead_letter.h"
@@ -284,6 +285,18 @@ check_slot(Export *export)
 
 /* ---- the sink ---- */
 
+/* Of the owner, or of PUBLIC; sinks can do without. In the open transaction. */
+static List *
+load_secrets(const Worker *worker)
+{
+	Oid			serverid = worker->server->serverid;
+
+	if (!SearchSysCacheExists2(USERMAPPINGUSERSERVER, ObjectIdGetDatum(worker->owner), ObjectIdGetDatum(serverid)) &&
+		!SearchSysCacheExists2(USERMAPPINGUSERSERVER, ObjectIdGetDatum(InvalidOid), ObjectIdGetDatum(serverid)))
+		return NIL;
+	return GetUserMapping(worker->owner, serverid)->options;
+}
+
 static void
 open_sink(Export *export)
 {
@@ -304,6 +317,7 @@ open_sink(Export *export)
 	export_transaction_begin(true);
 	wrapper = MemoryContextStrdup(worker->cxt, GetForeignDataWrapper(worker->server->fdwid)->fdwname);
 	MemoryContextSwitchTo(worker->cxt);
+	target->secrets = load_secrets(worker);
 	export->sink = cdc_sink_open(wrapper, target, &found, &export->durable);
 	export_transaction_end(false, export->worker->cxt);
 
@@ -533,6 +547,7 @@ follow(Export *export)
 		/* tables join, leave or are to be copied anew, or what is shipped or where to is another: that is for the next worker */
 		if (export->worker->slot->join_wanted || export_watch_is_changed(export->worker))
 			proc_exit(0);
+		export->sink->may_split = export_copy_is_done(export->copy);
 		for (int i = 0; i < LOOK_RECORDS && more && (i == 0 || !flush_is_due(export)); i++)
 			more = decode_reader_step(export->reader);
 		more |= copy_on(export, more);

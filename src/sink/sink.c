@@ -23,6 +23,7 @@
 
 static const CdcSinkOps *const sinks[] = {
 	&sink_file_ops,
+	&sink_kafka_ops,
 	&sink_null_ops,
 };
 

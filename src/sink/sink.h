@@ -23,7 +23,8 @@
  *	  What comes again after a restart is left out by who calls (transactions that
  *	  end at or before the position). Nothing counts as arrived before flush has
  *	  said so. What open finds may be another pipeline's, that writes just now, or
- *	  be damaged: it only looks. Who calls judges what it says before take changes
+ *	  be damaged: it only looks, and at most keeps an earlier process of the same
+ *	  pipeline from writing on. Who calls judges what it says before take changes
  *	  anything.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -58,6 +59,7 @@ typedef struct CdcSinkTarget
 	const CatalogPipeline *pipeline;
 	const char *server_name;
 	List	   *options;		/* of the SERVER, DefElem */
+	List	   *secrets;		/* of the owner's USER MAPPING, DefElem; not for who only prepares */
 	CdcSinkPosition start;		/* what a sink that holds nothing yet begins with */
 } CdcSinkTarget;
 
@@ -100,6 +102,7 @@ struct CdcSink
 	const CdcSinkOps *ops;
 	bool		keeps_position; /* what flush was told is there after a restart */
 	bool		in_transaction;
+	bool		may_split;		/* no rows of a copy are on their way: a transaction may arrive in parts, if what was sent of it is known */
 	uint64		bytes;			/* written since it was opened; for who decides when to flush */
 };
 
@@ -107,6 +110,7 @@ struct CdcSinkPreparer
 {
 	const CdcSinkOps *ops;
 	CdcFormat  *format;			/* NULL: nothing is written */
+	struct SinkShape *shape;	/* of sinks that write messages */
 };
 
 extern CdcSink *cdc_sink_open(const char *wrapper, const CdcSinkTarget *target, bool *found, CdcSinkPosition *position);
@@ -191,6 +195,7 @@ extern const char *sink_option(const CdcSinkTarget *target, const char *name);
 
 /* in the file of each sink */
 extern const CdcSinkOps sink_file_ops;
+extern const CdcSinkOps sink_kafka_ops;
 extern const CdcSinkOps sink_null_ops;
 
 #endif							/* CDC_SINK_H */

@@ -27,6 +27,7 @@ util_wait_event(UtilWaitEvent why)
 		[UTIL_WAIT_VERIFY] = "CdcBridgeVerify",
 		[UTIL_WAIT_WAL] = "CdcBridgeWal",
 		[UTIL_WAIT_TARGET] = "CdcBridgeTarget",
+		[UTIL_WAIT_KAFKA] = "CdcBridgeKafka",
 	};
 	static uint32 events[lengthof(names)];
 

@@ -25,7 +25,8 @@ typedef enum UtilWaitEvent
 	UTIL_WAIT_PIPELINE,			/* a SQL function waits for a worker */
 	UTIL_WAIT_VERIFY,			/* maintenance worker: the stream has to pass what was read */
 	UTIL_WAIT_WAL,				/* export worker: nothing to decode */
-	UTIL_WAIT_TARGET			/* ingest worker: others use a target that is to be altered */
+	UTIL_WAIT_TARGET,			/* ingest worker: others use a target that is to be altered */
+	UTIL_WAIT_KAFKA				/* export worker: Kafka has to take or to commit messages */
 } UtilWaitEvent;
 
 /* The wait event itself, for other ways of waiting. */

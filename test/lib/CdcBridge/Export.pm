@@ -37,8 +37,14 @@ sub setup
 		$self->{postgres}->poll('show output_plugin_libraries', qr/cdc_bridge/) or die "the list of output plugins does not change\n";
 	}
 	$self->{postgres}->psql("set client_min_messages = warning; create extension if not exists cdc_bridge;
-		create server $self->{server} foreign data wrapper cdc_file options (directory " . quote($self->{dir}) . "$self->{server_options})");
+		" . $self->_make_server);
 	return $self;
+}
+
+sub _make_server
+{
+	my ($self) = @_;
+	return "create server $self->{server} foreign data wrapper cdc_file options (directory " . quote($self->{dir}) . "$self->{server_options})";
 }
 
 sub start
