@@ -40,7 +40,7 @@ $postgres->psql(q{select cdc_alter_pipeline('shop_in', options => '{"max_rows_pe
 $pipeline->wait_for_state('streaming');
 $postgres->psql(q{select cdc_resync_table('shop_in', 'shop.moved')});
 $postgres->poll(q{select state in ('snapshot', 'catchup') from pg_stat_cdc_table where source_table = 'moved'}, 't') or die $pipeline->describe;
-$source->sql('alter table shop.moved rename column id to pk', 'alter table shop.moved drop primary key, add primary key (pk)', q{update shop.moved set v = 'changed' where pk < 50});
+$source->sql('alter table shop.moved change id pk int not null, drop primary key, add primary key (pk)', q{update shop.moved set v = 'changed' where pk < 50});
 $postgres->poll(q{select count(*) from pg_attribute where attrelid = 'shop.moved'::regclass and attname = 'pk' and not attisdropped}, '1') or die $pipeline->describe;
 is($postgres->psql('select count(v) from shop.moved'), '2000', 'D31: the rows stay readable meanwhile');
 # once more, while the key waits
@@ -58,6 +58,7 @@ like($postgres->log_text, qr/Its rows do not fit \(could not create unique index
 # ---- a key of the target that was dropped by hand comes back with a copy
 $postgres->psql('alter table shop.timed drop constraint timed_pkey');
 $postgres->psql(q{select cdc_resync_table('shop_in', 'shop.timed')});
+$postgres->poll(q{select count(*) from pg_constraint where conrelid = 'shop.timed'::regclass and contype = 'p'}, '1') or die $pipeline->describe;
 settled('timed', 'at', 'a key that was dropped here');
 unlike($postgres->log_text, qr/\b(TRAP|PANIC):/, 'no assertion failed, no panic');
 done_testing();
