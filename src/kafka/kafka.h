@@ -104,8 +104,6 @@ extern void kafka_send_first(KafkaWriter *writer, KafkaTopic *topic, const Kafka
 /* All that was sent arrives, together; nothing of it counts before. */
 extern void kafka_commit(KafkaWriter *writer);
 
-extern bool kafka_in_transaction(const KafkaWriter *writer);
-
 /* What partitions are chosen by, as other clients of Kafka compute it from a key. */
 extern uint32 kafka_hash(const char *data, size_t len);
 

@@ -201,6 +201,59 @@ kafka_require(void)
 			 errhint("Build it without KAFKA=no.")));
 }
 
+/* Nobody comes to the others: a writer is never opened. */
+
+KafkaWriter *
+kafka_open(const KafkaConfig *config)
+{
+	kafka_require();
+	return NULL;
+}
+
+void
+kafka_close(KafkaWriter *writer)
+{
+}
+
+bool
+kafka_read_last(KafkaWriter *writer, const char *topic, const char *key, StringInfo value)
+{
+	return false;
+}
+
+KafkaTopic *
+kafka_topic(KafkaWriter *writer, const char *name, const KafkaTopicWish *wish)
+{
+	return NULL;
+}
+
+size_t
+kafka_message_size(const KafkaMessage *message)
+{
+	return 0;
+}
+
+void
+kafka_send(KafkaWriter *writer, KafkaTopic *topic, const KafkaMessage *message)
+{
+}
+
+void
+kafka_send_first(KafkaWriter *writer, KafkaTopic *topic, const KafkaMessage *message)
+{
+}
+
+void
+kafka_commit(KafkaWriter *writer)
+{
+}
+
+uint32
+kafka_hash(const char *data, size_t len)
+{
+	return 0;
+}
+
 #endif							/* CDC_WITHOUT_KAFKA */
 
 /* One host of the list, without its port. */

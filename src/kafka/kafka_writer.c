@@ -420,12 +420,6 @@ kafka_open(const KafkaConfig *config)
 
 /* ---- messages ---- */
 
-bool
-kafka_in_transaction(const KafkaWriter *writer)
-{
-	return writer->in_transaction;
-}
-
 size_t
 kafka_message_size(const KafkaMessage *message)
 {
