@@ -283,6 +283,7 @@ typedef struct ApplySchemaChange
 	bool		is_told;
 	bool		computes_anew;
 	bool		defaults_known;
+	char	   *recomputed;		/* why generated columns may have other values; NULL: they have not */
 	uint32		kinds;			/* CATALOG_CHANGE_BIT of what the steps do not show */
 	const char *copy;			/* why the rows have to be copied anew, whatever the steps say; NULL: they have not */
 	struct ApplyDdlWait *wait;	/* for locks, while it is carried out */

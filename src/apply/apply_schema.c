@@ -99,7 +99,8 @@ make_plan(Apply *apply, ApplySchemaChange *change, LOCKMODE mode)
 	plan = change->table->is_merged ? apply_schema_merge_plan(change, rel) : schema_evolve_plan(&change->evolve);
 	transform_index_steps(apply->pipeline_id, change->table->table_id, &change->evolve, rel,
 						  (change->kinds & CATALOG_CHANGE_BIT(CATALOG_CHANGE_INDEX)) != 0, plan);
-	change->kinds |= plan->kinds;
+	change->recomputed = schema_recomputes(&change->evolve);
+	change->kinds |= plan->kinds | (change->recomputed != NULL ? CATALOG_CHANGE_BIT(CATALOG_CHANGE_ALTER_TYPE) : 0);
 	relation_close(rel, NoLock);
 	change->evolve.rel = NULL;
 	return plan;
@@ -245,6 +246,8 @@ attempt(Apply *apply, MemoryContext cxt, ApplySchemaChange *change)
 	/* does it fit now, rights and key included? */
 	row = heap_row_open(table->target, change->after, &apply->types);
 	copy = change->evolve.has_rows ? (change->copy != NULL ? change->copy : plan->copy) : NULL;
+	if (copy == NULL)
+		copy = change->recomputed;
 	if (copy == NULL)
 		copy = apply_letters_want_copy(apply, change);
 	own_rows = table->is_part ? apply_schema_merge_own(apply, change, row, copy != NULL) : (Datum) 0;

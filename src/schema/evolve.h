@@ -93,6 +93,12 @@ extern bool schema_type_differs(const CdcColumnDef *a, const CdcColumnDef *b);
 extern bool schema_key_differs(const SchemaEvolve *evolve);
 
 /*
+ * Why generated columns of the source may have other values in the rows that are there, which the target's own columns do not
+ * follow; NULL when they have not, or nothing is to be done about it. In schema_recompute.c.
+ */
+extern char *schema_recomputes(const SchemaEvolve *evolve);
+
+/*
  * Carry a plan out as the target's owner; the caller holds an AccessExclusiveLock on the target, and has closed it. With mode
  * TRY_EVOLVE a step that fails is passed over.
  */

@@ -199,18 +199,34 @@ to_text(const CdcColumnDef *from, const CdcColumnDef *to, bool is_strict, const 
 	return SCHEMA_CONVERT_COPY;
 }
 
-static bool
-has_all_labels(const CdcColumnDef *from, const CdcColumnDef *to)
+/* Which label of the other type it is; -1: none. */
+static int
+find_label(const CdcColumnDef *def, const CdcLabel *label)
 {
+	for (uint32 i = 0; i < def->nlabels; i++)
+	{
+		if (def->labels[i].len == label->len && memcmp(def->labels[i].data, label->data, label->len) == 0)
+			return (int) i;
+	}
+	return -1;
+}
+
+/*
+ * Do values keep their text? Labels that went took their values along, or were not used: then a strict statement went through.
+ * The labels of a SET value stand in the order of the type.
+ */
+static bool
+keeps_labels(const CdcColumnDef *from, const CdcColumnDef *to, bool is_strict)
+{
+	int			last = -1;
+
 	for (uint32 i = 0; i < from->nlabels; i++)
 	{
-		bool		found = false;
+		int			now = find_label(to, &from->labels[i]);
 
-		for (uint32 k = 0; k < to->nlabels && !found; k++)
-			found = from->labels[i].len == to->labels[k].len &&
-				memcmp(from->labels[i].data, to->labels[k].data, from->labels[i].len) == 0;
-		if (!found)
+		if (now < 0 ? !is_strict : to->type == CDC_TYPE_SET && now < last)
 			return false;
+		last = Max(last, now);
 	}
 	return true;
 }
@@ -261,7 +277,7 @@ schema_conversion(const CdcColumnDef *before, const CdcColumnDef *after, bool is
 			return to_text(before, after, is_strict, types, column, expression);
 		case CDC_TYPE_ENUM:
 		case CDC_TYPE_SET:
-			return before->type == after->type && (is_strict || has_all_labels(before, after))
+			return before->type == after->type && keeps_labels(before, after, is_strict)
 				? SCHEMA_CONVERT_NONE : SCHEMA_CONVERT_COPY;
 		case CDC_TYPE_DATE:
 		case CDC_TYPE_TIME:

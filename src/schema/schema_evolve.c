@@ -735,53 +735,6 @@ plan_type(Planner *p, int i)
 	}
 }
 
-/* A generated column of the source whose values are in a plain column here; -1: none. */
-static int
-find_computed(const Planner *p)
-{
-	const SchemaEvolve *evolve = p->evolve;
-
-	for (uint32 i = 0; i < evolve->after->ncolumns; i++)
-	{
-		const CdcColumnDef *column = &evolve->after->columns[i];
-
-		if (column->is_generated && !column->left_out && evolve->origin[i] >= 0 && p->att[i] != NULL && p->att[i]->attgenerated == '\0' &&
-			evolve->before->columns[evolve->origin[i]].is_generated)
-			return (int) i;
-	}
-	return -1;
-}
-
-/* May rows have other values in that column, of which a generated one may be made? */
-static bool
-may_have_other_values(const SchemaEvolve *evolve, uint32 i)
-{
-	const CdcColumnDef *column = &evolve->after->columns[i];
-	const CdcColumnDef *before = evolve->origin[i] >= 0 ? &evolve->before->columns[evolve->origin[i]] : NULL;
-
-	if (before == NULL)			/* DROP and ADD of one name */
-		return cdc_table_def_column(evolve->before, column->name) >= 0;
-	return schema_type_differs(before, column) || (before->collation != 0 && column->collation == 0) ||
-		(before->nullable && !column->nullable && !evolve->is_strict);
-}
-
-/* What a generated column is made of is not in the definition: when it may come out differently now, only the source knows. */
-static void
-plan_computed(Planner *p)
-{
-	const SchemaEvolve *evolve = p->evolve;
-	int			computed = evolve->has_rows ? find_computed(p) : -1;
-	bool		differs = evolve->computes_anew;
-
-	if (computed < 0)
-		return;
-	for (uint32 i = 0; i < evolve->after->ncolumns && !differs; i++)
-		differs = may_have_other_values(evolve, i);
-	if (differs)
-		add_step(p, CATALOG_CHANGE_ALTER_TYPE, computed)->copy = psprintf("generated column \"%s\" may have other values now",
-																		   schema_server_string(evolve->after->columns[computed].name));
-}
-
 /* --------------------------------------------------------------- columns that come */
 
 /* The default that a column of ours is to have from now on; NULL: none. */
@@ -893,6 +846,24 @@ plan_add(Planner *p, int i)
 
 /* ------------------------------------------------------ NOT NULL, defaults, identity */
 
+/*
+ * Rows that had none have a date now that is no value here, or, in a TIMESTAMP, the time of the statement. Where there is no such
+ * row nothing is to be done; else any date stands in until the rows are copied anew.
+ */
+static void
+set_date_not_null(Planner *p, SchemaStep *step, int i)
+{
+	const CdcColumnDef *column = &p->evolve->after->columns[i];
+	char	   *name = quoted(column->name);
+	SchemaStep	filled = {0};
+
+	add_command(step, "%s ALTER COLUMN %s SET NOT NULL", p->alter, name);
+	add_command(&filled, "UPDATE %s SET %s = %s WHERE %s IS NULL", p->target, name, placeholder(p, column, type_of(p, p->evolve->after, column)), name);
+	add_command(&filled, "%s ALTER COLUMN %s SET NOT NULL", p->alter, name);
+	step->otherwise = filled.commands;
+	step->copy_otherwise = true;
+}
+
 static void
 plan_nullability(Planner *p, int i)
 {
@@ -919,6 +890,11 @@ plan_nullability(Planner *p, int i)
 	/* without a strict sql_mode the server gave a value to rows that had none */
 	if (evolve->has_rows && !(evolve->is_strict && evolve->is_told))
 	{
+		if (column->type == CDC_TYPE_DATE || column->type == CDC_TYPE_DATETIME || column->type == CDC_TYPE_TIMESTAMP)
+		{
+			set_date_not_null(p, step, i);
+			return;
+		}
 		/* MariaDB takes the zero of the type, or, when it need not write the table anew, the default that the column had */
 		value = implicit_value(p, column, type_of(p, evolve->after, column));
 		if (value == NULL || !evolve->is_told || evolve->before->columns[evolve->origin[i]].default_text != NULL)
@@ -1160,7 +1136,6 @@ schema_evolve_plan(SchemaEvolve *evolve)
 		if (default_differs(before, column) || p.is_retyped[i])
 			plan_default(&p, (int) i, default_differs(before, column));
 	}
-	plan_computed(&p);
 	plan_new_key(&p);
 	plan_comments(&p);
 	if (evolve->is_projected)

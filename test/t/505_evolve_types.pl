@@ -52,6 +52,10 @@ my @cases = (
 	[ q{enum('a','b','c')}, [ q{'a'}, q{'c'} ], q{enum('c','x','a')}, $strict, 'by' ],
 	[ q{enum('a','b','c')}, [ q{'a'}, q{'c'} ], 'int', $strict, 'copy' ],
 	[ q{set('a','b')}, [ q{'a,b'}, q{''} ], 'varchar(10)', $strict, 'by' ],
+	[ q{set('x','y')}, [ q{'x,y'}, q{'x'} ], q{set('y','x')}, $strict, 'copy' ],
+	[ q{set('x','y')}, [ q{'x,y'}, q{'x'} ], q{set('w','x','v','y')}, $strict, 'by' ],
+	[ q{set('x','y','z')}, [ q{'x,z'}, q{'x'} ], q{set('x','z')}, $strict, 'by' ],
+	[ q{set('x','y','z')}, [ q{'x,y,z'}, q{'x'} ], q{set('x','z')}, '', 'copy' ],
 	[ 'varchar(10)', [ q{'a'}, q{'B'} ], q{enum('A','b')}, $strict, 'copy' ],
 	[ 'date', [ q{'2020-02-29'}, q{'0999-01-01'} ], 'datetime', $strict, 'by' ],
 	[ 'date', [ q{'2020-02-29'}, q{'0999-01-01'} ], 'varchar(10)', $strict, 'by' ],
@@ -126,5 +130,47 @@ like($postgres->psql(q{select commands[1] from cdc_schema_history where source_t
 is($postgres->psql(q{select column_default from information_schema.columns where table_schema = 'shop' and table_name = 'several' and column_name = 'b'}), '8', 'and their defaults follow');
 like($postgres->psql(q{select array_to_string(commands, '; ') from cdc_schema_history where source_table = 'mixed' and kinds @> '{alter_type}'}), qr/^ALTER TABLE shop\.mixed ALTER COLUMN a TYPE bigint[^;,]*; ALTER TABLE shop\.mixed ALTER COLUMN b TYPE integer[^;,]*; /, 'each by itself when a value cannot be converted');
 $pipeline->are_same('rows of several', { several => 'several columns: rows are the source\'s', mixed => 'also where one had to be copied anew' }, qw(several mixed));
+# ---- what the server computes for rows that are there
+my @made = (
+	[ 'another expression', 'g int as (a * 2) stored', 'modify g int as (a * 3) stored', $strict, 'copy' ],
+	[ 'another expression under another name', 'g int as (a * 2) stored', 'change g h int as (a + 1) stored', $strict, 'copy' ],
+	[ 'values that are rounded', 'g decimal(12,2) as (d * 2) stored', 'modify d decimal(10,1)', $strict, 'copy' ],
+	[ 'numbers of another form', 'g varchar(30) as (concat(d)) virtual', 'modify d decimal(10,4)', $strict, 'copy' ],
+	[ 'no NULL any more', 'g int as (ifnull(a, 7)) stored', 'modify a int not null', '', 'copy' ],
+	[ 'another character set', 'g int as (length(t)) virtual', 'modify t varchar(20) character set utf16', $strict, 'copy' ],
+	[ 'wider', 'g int as (ifnull(a, 7) * 2) stored', 'modify a bigint', $strict, 'by' ],
+	[ 'a column more', 'g int as (ifnull(a, 7) * 2) stored', 'add n int default 5', $strict, 'by' ],
+	[ 'nothing is lost', 'g int as (length(t)) stored', q{modify d decimal(10,2) not null default 0, comment 'x'}, $strict, 'by' ],
+	[ 'a time for NULL', 'g int as (a * 2) stored, ts timestamp null', 'modify ts timestamp not null', '', 'copy' ],
+	[ 'no time for NULL', 'ts timestamp null', 'modify ts timestamp not null', '', 'copy' ],
+	[ 'no NULL to be made a date', 'dt date', 'modify dt date not null', '', 'by', 'update shop.%s set dt = current_date' ],
+);
+$n = 0;
+for my $case (@made)
+{
+	my ($what, $columns, undef, undef, undef, $more) = @$case;
+	my $table = sprintf('g%02d', $n++);
+	$case->[5] = $table;
+	my $dbh = $source->connect;
+	$dbh->do($_) for "create table shop.$table (id int primary key, a int, d decimal(10,2), t varchar(20) character set latin1, $columns)",
+	  "insert into shop.$table (id, a, d, t) values (1, 1, 1.26, 'é'), (2, " . ($what =~ /NULL/ ? 'null' : 2) . ", 2.55, 'ab')";
+	$dbh->do(sprintf $more, $table) if $more;
+	$dbh->disconnect;
+}
+$pipeline->wait_for_catchup->wait_for_tables;
+for my $case (@made)
+{
+	my ($what, undef, $clause, $mode, undef, $table) = @$case;
+	my $dbh = $source->connect;
+	$dbh->do("set sql_mode = '$mode'");
+	$dbh->do("alter table shop.$table $clause");
+	$dbh->disconnect;
+}
+$pipeline->wait_for_catchup->wait_for_tables->wait_for_state('streaming')->wait_for_tables;
+is($postgres->psql(q{select string_agg(concat_ws(' ', source_table, state, last_error, last_error_detail), e'\n') from pg_stat_cdc_table where state <> 'streaming'}), '', 'generated columns: every table streams') or diag($pipeline->describe);
+$pipeline->are_same('rows of generated columns', { map { $_->[5] => "generated columns, $_->[0]: the rows are the source's" } @made }, map { $_->[5] } @made);
+%copied = map { $_ => 1 } $postgres->log_text =~ /"shop\.(g\d+)" of pipeline "shop_in" is copied anew because/g;
+is($copied{ $_->[5] } ? 'copy' : 'by', $_->[4], "generated columns, $_->[0]: how") for @made;
+is($postgres->psql(q{select array_to_string(kinds, ',') from cdc_schema_history where source_table = 'g00' and 'alter_type' = any (kinds)}), 'alter_type', 'and the history has it');
 unlike($postgres->log_text, qr/\b(TRAP|PANIC):/, 'no assertion failed, no panic');
 done_testing();

@@ -50,9 +50,10 @@ show(CdcBuf *out, DdlDialect dialect, uint64_t sql_mode, const char *create, con
 		cdc_buf_add_str(out, "no memory");
 	else
 	{
-		cdc_buf_printf(out, "%s%s%s%s%s%s", made.certain ? "" : "created? ", changed.certain ? "" : "? ",
+		cdc_buf_printf(out, "%s%s%s%s%s%s%s", made.certain ? "" : "created? ", changed.certain ? "" : "? ",
 					   changed.moves_rows ? "moves " : "", changed.changes_indexes ? "indexes " : "",
-					   changed.changes_comment ? "comment " : "", changed.changes_key ? "key " : "");
+					   changed.changes_comment ? "comment " : "", changed.changes_key ? "key " : "",
+					   changed.computes_anew ? "generated " : "");
 		if (changed.convert_charset != NULL)
 			cdc_buf_printf(out, "charset=%s ", changed.convert_charset);
 		if (changed.rename_table != NULL)
@@ -115,6 +116,8 @@ test_columns(void)
 	check("ALTER TABLE t MODIFY b VARCHAR(5)", "\n" ID A "column b varchar(5) varchar length=5 from=2\nindex k BTREE (a, b)\n" END);
 	check("ALTER TABLE t ALTER a SET DEFAULT 7, ALTER COLUMN b DROP DEFAULT",
 		  "\n" ID "column a int int default '7' from=1\ncolumn b varchar(20) varchar length=20 from=2\n" K END);
+	check("ALTER TABLE t MODIFY a INT AS (id * 2) STORED", "generated \ncolumn id int int not-null key=1 from=0\ncolumn a int int generated from=1\n" B K END);
+	check("ALTER TABLE t ADD c INT AS (id * 2)", "\n" ID A B "column c int int generated new\n" K END);
 	check("ALTER TABLE t ALTER COLUMN a SET INVISIBLE", "\n" ID "column a int int hidden from=1\n" B K END);
 }
 
