@@ -532,6 +532,25 @@ tell_new_tables(Apply *apply, const DdlStatement *statement, const char *positio
 	}
 }
 
+/*
+ * Is it about a temporary table, which may hide one of ours? Where rows are logged as statements such statements are logged too,
+ * by the plain name, with a mark that a statement about a lasting table has for other reasons only when it makes or fills one.
+ */
+static bool
+is_of_temporary_table(const CdcStatement *text, const DdlStatement *statement)
+{
+	switch (statement->kind)
+	{
+		case DDL_ALTER_TABLE:
+		case DDL_TRUNCATE_TABLE:
+		case DDL_RENAME_TABLE:
+		case DDL_INDEX:
+			return text->of_session;
+		default:
+			return false;
+	}
+}
+
 ApplyResult
 apply_statement(Apply *apply, const CdcEvent *event)
 {
@@ -549,6 +568,8 @@ apply_statement(Apply *apply, const CdcEvent *event)
 	char		position[CDC_POSITION_TEXT_MAX];
 
 	read_statement(apply, text, &statement);
+	if (is_of_temporary_table(text, &statement))
+		return APPLY_OK;
 
 	if (statement.kind == DDL_SAVEPOINT)
 	{

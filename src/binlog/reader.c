@@ -381,6 +381,7 @@ dispatch(BinlogReader *reader, const BinlogHeader *header, const uint8_t *body, 
 		case EV_MARIADB_QUERY_COMPRESSED:
 			kind = BINLOG_QUERY;
 			status = binlog_parse_query(body, len, &reader->arena, event, &reader->error);
+			event->u.query.of_session = (header->flags & EVENT_FLAG_THREAD_SPECIFIC) != 0;
 			break;
 		case EV_XID:
 			kind = BINLOG_XID;

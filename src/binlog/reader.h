@@ -67,6 +67,7 @@ typedef struct BinlogQuery
 	uint64_t	sql_mode;		/* status variable 1; 0 when absent */
 	uint16_t	error_code;
 	bool		is_load_data;	/* EXECUTE_LOAD_QUERY */
+	bool		of_session;		/* it uses what only its session has, as temporary tables */
 } BinlogQuery;
 
 typedef struct BinlogRows

@@ -64,6 +64,7 @@ enum
 
 /* Header flags. */
 #define EVENT_FLAG_IN_USE 0x0001     /* on a format description event: the file is open */
+#define EVENT_FLAG_THREAD_SPECIFIC 0x0004 /* a statement that means something in its session only */
 #define EVENT_FLAG_ARTIFICIAL 0x0020 /* made by the dump thread */
 #define EVENT_FLAG_IGNORABLE 0x0080  /* a reader that does not know the type may go on */
 

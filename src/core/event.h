@@ -69,6 +69,7 @@ typedef struct CdcStatement
 	size_t		len;
 	uint64_t	sql_mode;		/* bits as the server numbers them; 0 when not told */
 	bool		in_transaction;
+	bool		of_session;		/* it uses what only its session has, as temporary tables */
 	bool		by_mariadb;		/* the two servers read some texts in different ways */
 } CdcStatement;
 

@@ -343,6 +343,7 @@ emit_statement(SourceMysql *source, const BinlogEvent *from, CdcEvent *event)
 	event->statement.len = query->len;
 	event->statement.sql_mode = query->sql_mode;
 	event->statement.in_transaction = inside;
+	event->statement.of_session = query->of_session;
 	event->statement.by_mariadb = source->info->flavor == MYSQL_FLAVOR_MARIADB;
 	if (!inside)
 	{

@@ -79,6 +79,18 @@ $log = all_in_one('B4: temporary tables in transactions', 'create temporary tabl
 	'begin', 'insert into shop.i select id + 1, v from shop.t', 'drop temporary table shop.t', 'commit', 'create temporary table shop.i (id int)', 'insert into shop.i values (72)', 'drop temporary table shop.i');
 is($pipeline->table_status('i', 'state'), 'streaming', 'B4: one that hides a table of ours is none of our business');
 
+# ... also where they are logged as statements, by the name alone
+my $session = $source->connect;
+$session->do($_) for 'use shop', q{set session binlog_format = 'STATEMENT'}, 'create temporary table i (id int)', 'alter table i add z int, drop id', 'create index z on i (z)', 'truncate table i', 'truncate i', 'drop index z on i',
+	'alter table i rename to i_gone';
+# what is about a table of ours in such a session is followed
+$session->do($_) for 'create temporary table other (id int)', 'alter table u add more int default 4', 'truncate table m';
+$session->disconnect;
+$source->sql('insert into shop.i values (75, 75)', 'insert into shop.m values (75, 75)', 'insert into shop.u (id, x, y) values (75, 75, 75)');
+$pipeline->wait_for_catchup;
+$pipeline->is_same('B4: statements on a temporary table do nothing to the table that it hides', qw(i m u));
+is($postgres->psql(q{select string_agg(source_table || ' ' || array_to_string(kinds, ','), ' ' order by change_no) from cdc_schema_history}), 'u add_column m truncate_table', 'B4: nor are they told');
+
 # ---- among others, over rotations
 $source->dbh->do('flush binary logs');
 for my $round (1 .. 3)
