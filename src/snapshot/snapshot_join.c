@@ -21,6 +21,11 @@
  *	  read again when chunks are allowed, and must be the same. Statements after J
  *	  stop the table when they come in the stream.
  *
+ *	  A table that a look finds new is perhaps one of ours, which got its name in a
+ *	  statement that the stream has not come to: it would be followed twice. So it
+ *	  joins when the stream has passed where the log ended at that look, unless the
+ *	  list names it.
+ *
  *	  Nor does anybody wait there for a table that is locked at the source: all the
  *	  others would wait with it. It is put off: its row tells that it is locked and
  *	  that a copy is still wanted, and it is tried again every few seconds. One that
@@ -130,52 +135,93 @@ was_put_off(const CatalogTable *table)
 		strcmp(table->last_error.sqlstate, unpack_sql_state(ERRCODE_LOCK_NOT_AVAILABLE)) == 0;
 }
 
-/* A table that the source does not have, and where its log ended when that was seen. */
-typedef struct MissingTable
+/* A table that a look at the source found new, or gone, and where the source's log ended then. */
+typedef struct SeenTable
 {
-	int32		table_id;
+	char	   *schema;
+	char	   *name;
+	bool		again;			/* also by the look that is under way */
 	CdcPosition log_end;
-} MissingTable;
+} SeenTable;
 
-static List *missing_tables = NIL;	/* of MissingTable, in TopMemoryContext */
+static List *seen_tables = NIL; /* of SeenTable, in TopMemoryContext */
 
-static void
-forget_missing(int32 table_id)
+static SeenTable *
+find_seen(const char *schema, const char *name)
 {
 	ListCell   *lc;
 
-	foreach(lc, missing_tables)
+	foreach(lc, seen_tables)
 	{
-		MissingTable *missing = lfirst(lc);
+		SeenTable  *seen = lfirst(lc);
 
-		if (missing->table_id != table_id)
-			continue;
-		missing_tables = foreach_delete_current(missing_tables, lc);
-		pfree(missing);
+		if (strcmp(seen->schema, schema) == 0 && strcmp(seen->name, name) == 0)
+			return seen;
+	}
+	return NULL;
+}
+
+static void
+forget_seen(const char *schema, const char *name)
+{
+	SeenTable  *seen = find_seen(schema, name);
+
+	if (seen == NULL)
+		return;
+	seen_tables = list_delete_ptr(seen_tables, seen);
+	pfree(seen->schema);
+	pfree(seen->name);
+	pfree(seen);
+}
+
+/* What a whole look did not meet has come back, or gone. */
+static void
+forget_unseen(void)
+{
+	List	   *before = list_copy(seen_tables);
+	ListCell   *lc;
+
+	foreach(lc, before)
+	{
+		SeenTable  *seen = lfirst(lc);
+
+		if (!seen->again)
+			forget_seen(seen->schema, seen->name);
+		else
+			seen->again = false;
 	}
 }
 
-/* Where the stream has to have come to before a table counts as gone: what became of it may stand before that. */
+/* Where the source's log ends; asked for once in a look. */
 static const CdcPosition *
-note_missing(MysqlSession *session, const MysqlServerInfo *info, int32 table_id)
+log_end(SnapshotPrepare *p, MysqlSession *session)
 {
-	MissingTable *missing;
-	MemoryContext old;
-	ListCell   *lc;
+	if (!cdc_position_is_known(&p->log_end))
+		mysql_server_log_position(session, p->info, &p->log_end);
+	return &p->log_end;
+}
 
-	foreach(lc, missing_tables)
+/* Where the stream has to have come to before a table counts as new, or gone: what became of it may stand before that. */
+static const CdcPosition *
+note_seen(SnapshotPrepare *p, MysqlSession *session, const char *schema, const char *name)
+{
+	SeenTable  *seen = find_seen(schema, name);
+	MemoryContext old;
+
+	if (seen != NULL)
 	{
-		missing = lfirst(lc);
-		if (missing->table_id == table_id)
-			return &missing->log_end;
+		seen->again = true;
+		return &seen->log_end;
 	}
 	old = MemoryContextSwitchTo(TopMemoryContext);
-	missing = palloc0(sizeof(MissingTable));
-	missing->table_id = table_id;
-	missing_tables = lappend(missing_tables, missing);
+	seen = palloc0(sizeof(SeenTable));
+	seen->schema = pstrdup(schema);
+	seen->name = pstrdup(name);
+	seen->again = true;
+	seen_tables = lappend(seen_tables, seen);
 	MemoryContextSwitchTo(old);
-	mysql_server_log_position(session, info, &missing->log_end);
-	return &missing->log_end;
+	seen->log_end = *log_end(p, session);
+	return &seen->log_end;
 }
 
 static bool
@@ -186,12 +232,27 @@ is_passed(const CatalogPosition *durable, const CdcPosition *position)
 	return cdc_position_compare(&durable->position, position, &order) ? order >= 0 : true;
 }
 
+bool
+snapshot_join_is_early(SnapshotPrepare *p, MysqlSession *session, const char *schema, const char *name)
+{
+	const CdcPosition *until = note_seen(p, session, schema, name);
+
+	if (is_passed(p->durable, until))
+	{
+		forget_seen(schema, name);
+		return false;
+	}
+	*p->awaited = *until;
+	p->more_later = true;
+	return true;
+}
+
 /*
  * A table that is to be copied anew becomes a candidate. One that the source does not have is left for later while
- * the stream has not come to where that was seen, which goes into *awaited: it may have been dropped or renamed before that.
+ * the stream has not come to where that was seen, which is awaited: it may have been dropped or renamed before that.
  */
 static void
-add_known(SnapshotPrepare *p, MysqlSession *session, const CatalogTable *table, const CatalogPosition *durable, CdcPosition *awaited)
+add_known(SnapshotPrepare *p, MysqlSession *session, const CatalogTable *table)
 {
 	SnapshotCandidate *c = palloc0(sizeof(SnapshotCandidate));
 	bool		is_missing;
@@ -202,15 +263,15 @@ add_known(SnapshotPrepare *p, MysqlSession *session, const CatalogTable *table, 
 	is_missing = c->def == NULL && c->error == NULL;
 	if (is_missing)
 	{
-		const CdcPosition *log_end = note_missing(session, p->info, table->table_id);
+		const CdcPosition *until = note_seen(p, session, table->source_schema, table->source_table);
 
-		if (!is_passed(durable, log_end))
+		if (!is_passed(p->durable, until))
 		{
-			*awaited = *log_end;
+			*p->awaited = *until;
 			return;
 		}
 	}
-	forget_missing(table->table_id);
+	forget_seen(table->source_schema, table->source_table);
 	if (is_missing)
 		c->error = util_error_info_make(CDC_ERRCODE_TABLE_CHANGED,
 									   psprintf("source table \"%s.%s\" does not exist",
@@ -242,34 +303,30 @@ begins_anew(const CatalogTable *table)
 /*
  * Is it too early for a table that begins anew? The stream has to come to where the log ended when it was first looked at
  * (its high mark, as long as it has no place in the stream), so that it does not meet changes of shape again that the
- * definition has. That place into *awaited.
+ * definition has. That place is awaited.
  */
 static bool
-is_too_early(SnapshotPrepare *p, MysqlSession *session, CatalogTable *table, const CatalogPosition *durable,
-			 CdcPosition *log_end, CdcPosition *awaited)
+is_too_early(SnapshotPrepare *p, MysqlSession *session, CatalogTable *table)
 {
 	if (!begins_anew(table))
 		return false;
 	if (!cdc_position_is_known(&table->high_mark))
 	{
-		if (!cdc_position_is_known(log_end))
-			mysql_server_log_position(session, p->info, log_end);
-		table->high_mark = *log_end;
+		table->high_mark = *log_end(p, session);
 		p->marked = lappend(p->marked, table);
 	}
-	if (is_passed(durable, &table->high_mark))
+	if (is_passed(p->durable, &table->high_mark))
 		return false;
-	*awaited = table->high_mark;
+	*p->awaited = table->high_mark;
 	return true;
 }
 
 /* All talk with the source: which tables, and how they look. */
 static void
-ask_source(SnapshotPrepare *p, const MysqlEndpoint *endpoint, const CatalogPosition *durable, List *known, CdcPosition *awaited)
+ask_source(SnapshotPrepare *p, const MysqlEndpoint *endpoint, List *known)
 {
-	MysqlSession *session = mysql_server_open(endpoint, durable->identity, &p->info);
+	MysqlSession *session = mysql_server_open(endpoint, p->durable->identity, &p->info);
 	List	   *in_turn = list_copy(known);
-	CdcPosition log_end = {0};
 	ListCell   *lc;
 
 	list_sort(in_turn, compare_put_off);
@@ -277,10 +334,12 @@ ask_source(SnapshotPrepare *p, const MysqlEndpoint *endpoint, const CatalogPosit
 	{
 		CatalogTable *table = lfirst(lc);
 
-		if (table->resync_wanted && !is_too_early(p, session, table, durable, &log_end, awaited))
-			add_known(p, session, table, durable, awaited);
+		if (table->resync_wanted && !is_too_early(p, session, table))
+			add_known(p, session, table);
 	}
 	snapshot_read_tables(p, session, known);
+	if (!p->more)
+		forget_unseen();
 	mysql_session_close(session);
 }
 
@@ -619,7 +678,7 @@ write_down(SnapshotPrepare *p, List *known, List *left, const CatalogPosition *d
 		else
 			write_candidate(p, c, durable, asked);
 	}
-	if (!p->more)
+	if (!p->more && !p->more_later)
 		catalog_pipeline_set_tables_done(p->pipeline->id, asked);
 
 	PopActiveSnapshot();
@@ -655,7 +714,9 @@ snapshot_join(int32 pipeline_id, const MysqlEndpoint *endpoint, const CatalogPos
 		p.start = snapshot_start_read(pipeline);
 		p.routes = transform_routes_read(pipeline);
 		memset(awaited, 0, sizeof(*awaited));
-		ask_source(&p, endpoint, durable, known, awaited);
+		p.durable = durable;
+		p.awaited = awaited;
+		ask_source(&p, endpoint, known);
 		write_down(&p, known, left, durable, asked);
 		*more = p.more;
 		*put_off = false;

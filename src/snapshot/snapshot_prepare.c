@@ -37,6 +37,7 @@
 #include "transform/transform_kind.h"
 #include "transform/transform_table.h"
 #include "util/util_name.h"
+#include "util/util_pattern.h"
 #include "util/util_spi.h"
 #include "util/util_subtransaction.h"
 #include "util/util_wait.h"
@@ -160,6 +161,9 @@ snapshot_read_tables(SnapshotPrepare *p, MysqlSession *session, List *known)
 		SnapshotCandidate *c;
 
 		if (is_in_list(known, util_name_of_source(name->schema), util_name_of_source(name->name)))
+			continue;
+		if (p->is_joining && !util_patterns_name(p->pipeline->tables, util_name_of_source(name->schema), util_name_of_source(name->name)) &&
+			snapshot_join_is_early(p, session, util_name_of_source(name->schema), util_name_of_source(name->name)))
 			continue;
 		if (p->is_joining && p->candidates != NIL && TimestampDifferenceExceeds(start, GetCurrentTimestamp(), JOIN_ASK_MS))
 		{

@@ -63,6 +63,10 @@ typedef struct SnapshotPrepare
 	List	   *marked;			/* of CatalogTable: their place in the stream is to be behind their high mark, which is new */
 	int			locked;			/* how many tables were found locked */
 	bool		more;			/* not all tables were asked for: the stream stands still meanwhile */
+	bool		more_later;		/* some are new and join when the stream has come further */
+	const CatalogPosition *durable; /* while joining: where the stream is */
+	CdcPosition *awaited;		/* ... and where it shall have come to before the next look */
+	CdcPosition log_end;		/* where the source's log ends, as asked for in this look; or not known */
 	List	   *candidates;		/* of SnapshotCandidate */
 	List	   *moving;			/* of CatalogTable: merged ones that are copied anew in this round, and have not had their turn */
 } SnapshotPrepare;
@@ -74,6 +78,9 @@ extern void snapshot_find_place(const SnapshotPrepare *p, SnapshotCandidate *c);
 
 /* Add the tables that the pipeline's patterns mean to the candidates, without those of "known" (List of CatalogTable). */
 extern void snapshot_read_tables(SnapshotPrepare *p, MysqlSession *session, List *known);
+
+/* In snapshot_join.c: has the stream still to come to where the log ended when that table was first seen? That is awaited then. */
+extern bool snapshot_join_is_early(SnapshotPrepare *p, MysqlSession *session, const char *schema, const char *name);
 
 /*
  * A table's definition into c->def: NULL when it is not there, or (while joining) when the user may not read it or it is

@@ -17,16 +17,7 @@ my $postgres = CdcBridge::Postgres->new;
 $source->sql('create database shop', map { ("create table shop.$_ (id int primary key, v int)", "insert into shop.$_ values (1, 1)") } qw(busy viewed other killed));
 my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres)->setup->start->wait_for_state('streaming')->wait_for_tables;
 
-sub session
-{
-	my ($statement) = @_;
-	open(my $session, '|-', $postgres->bindir . '/psql', '-qXAt', '-o', '/dev/null', '-h', $postgres->host, '-p', $postgres->port, '-U', 'postgres', '-d', 'postgres') or die "psql: $!";
-	$session->autoflush(1);
-	print $session "set application_name = 'in the way'; begin; $statement;\n";
-	$postgres->poll(q{select count(*) from pg_stat_activity where application_name = 'in the way' and state = 'idle in transaction'}, '1') or die "no session\n";
-	return $session;
-}
-my $session = session('select count(*) from shop.busy');
+my $session = $postgres->hold('select count(*) from shop.busy');
 my $pid = $postgres->psql(q{select pid from pg_stat_activity where application_name = 'in the way'});
 $source->sql('alter table shop.busy add w int not null default 2', 'insert into shop.busy values (2, 2, 3)', 'insert into shop.other values (2, 2)');
 ok($postgres->poll(q{select state || ' ' || last_error_sqlstate from pg_stat_cdc_table where source_table = 'busy'}, 'streaming 55P03'), 'the table waits, and is well') or diag($pipeline->describe);
@@ -44,20 +35,18 @@ $pipeline->stop;
 is($pipeline->state, 'stopped', 'and the pipeline be stopped');
 $pipeline->start;
 ok($postgres->poll(qq{select count(*) from pg_stat_activity where backend_type = 'cdc_bridge ingest worker' and query like '%waits to alter the target of table shop.busy%'}, '1'), 'it waits again');
-print $session "commit;\n";
-close($session);
+$postgres->release($session);
 $pipeline->wait_for_catchup;
 $pipeline->is_same('when the way is free the target follows', 'busy', 'other');
 is($pipeline->table_status('busy', 'last_error'), '', 'and nothing is said any more');
 is($postgres->psql(q{select count(*) from cdc_schema_history where source_table = 'busy'}), '1', 'once');
 
 # the way becomes free while nobody waits
-$session = session('select count(*) from shop.busy');
+$session = $postgres->hold('select count(*) from shop.busy');
 $source->sql('alter table shop.busy add x int');
 ok($postgres->poll(q{select last_error_sqlstate from pg_stat_cdc_table where source_table = 'busy'}, '55P03'), 'the table waits');
 $pipeline->stop;
-print $session "commit;\n";
-close($session);
+$postgres->release($session);
 $pipeline->start->wait_for_catchup;
 $pipeline->is_same('the next worker finds the way free', 'busy');
 is($pipeline->table_status('busy', 'last_error'), '', 'and what the last one said is gone');

@@ -268,6 +268,27 @@ sub psql
 	return $out;
 }
 
+my $held = q{select count(*) from pg_stat_activity where application_name = 'in the way' and state = 'idle in transaction'};
+
+# A session with a transaction that has run the statement and stays open until release(): in the way of others.
+sub hold
+{
+	my ($self, $statement) = @_;
+	open(my $session, '|-', "$self->{bindir}/psql", '-qXAt', '-o', '/dev/null', '-h', $self->{dir}, '-p', $self->{port}, '-U', 'postgres', '-d', 'postgres') or die "psql: $!";
+	$session->autoflush(1);
+	my $before = $self->psql($held);
+	print $session "set application_name = 'in the way'; begin; $statement;\n";
+	$self->poll($held, $before + 1) or die "no session\n";
+	return $session;
+}
+
+sub release
+{
+	my ($self, $session) = @_;
+	print $session "commit;\n";
+	return close($session);
+}
+
 # Run SQL that is expected to fail; returns the error text ('' when it did not fail).
 sub psql_error
 {
