@@ -55,6 +55,7 @@ typedef struct SchemaStep
 	bool		ignored;		/* the options leave it out */
 	List	   *commands;		/* of char *, to be run in order; NIL: nothing is to be done here */
 	List	   *otherwise;		/* run instead when one of them fails because of a row's value; NIL: nothing stands in */
+	List	   *passed_over;	/* run when it is passed over (TRY_EVOLVE), so that the table can go on without it */
 	bool		copy_otherwise; /* then the rows have to be copied anew */
 	bool		may_wait;		/* not done, and nobody's fault, when rows do not fit that are going to be replaced */
 	char	   *copy;			/* why they have to be in any case; NULL: they have not */

@@ -416,15 +416,24 @@ is_gone(const SchemaEvolve *evolve, uint32 before)
 }
 
 /* The target keeps a column that the source has no more: rows to come have NULL there. */
-static void
-keep_column(Planner *p, SchemaStep *step, Form_pg_attribute att)
+static List *
+keep_column(const Planner *p, Form_pg_attribute att)
 {
 	const char *name = quote_identifier(NameStr(att->attname));
+	SchemaStep	step = {0};
 
 	if (att->attidentity != '\0')
-		add_command(step, "%s ALTER COLUMN %s DROP IDENTITY", p->alter, name);
+		add_command(&step, "%s ALTER COLUMN %s DROP IDENTITY", p->alter, name);
 	if (att->attnotnull)
-		add_command(step, "%s ALTER COLUMN %s DROP NOT NULL", p->alter, name);
+		add_command(&step, "%s ALTER COLUMN %s DROP NOT NULL", p->alter, name);
+	return step.commands;
+}
+
+/* The same for one that stays as it is, unless that would keep rows out. */
+static List *
+leave_column(const Planner *p, Form_pg_attribute att)
+{
+	return att->atthasdef || att->attidentity != '\0' ? NIL : keep_column(p, att);
 }
 
 static void
@@ -442,12 +451,18 @@ plan_drops(Planner *p)
 			continue;
 		step = add_step(p, CATALOG_CHANGE_DROP_COLUMN, -1);
 		step->ignored = mode == CATALOG_MODE_IGNORE;
-		if (step->ignored || att == NULL)
+		if (att == NULL)
 			continue;
 		if (mode == CATALOG_MODE_LENIENT)
-			keep_column(p, step, att);
+			step->commands = keep_column(p, att);
+		else if (step->ignored)
+			step->commands = leave_column(p, att);
 		else
+		{
 			add_command(step, "%s DROP COLUMN %s", p->alter, quote_identifier(NameStr(att->attname)));
+			if (evolve->before->columns[i].key_part == 0)
+				step->passed_over = leave_column(p, att);
+		}
 	}
 }
 
@@ -557,6 +572,8 @@ plan_renames(Planner *p)
 		step = add_step(p, CATALOG_CHANGE_RENAME_COLUMN, (int) i);
 		step->ignored = mode == CATALOG_MODE_IGNORE;
 		done[i] = true;
+		if (find_attribute(p, old_name) != NULL && column->key_part == 0)
+			*(step->ignored ? &step->commands : &step->passed_over) = leave_column(p, find_attribute(p, old_name));
 		if (step->ignored || p->att[i] == NULL)
 			continue;
 		if (is_in_the_way(p, column->name))
@@ -833,7 +850,7 @@ plan_add(Planner *p, int i)
 		Form_pg_attribute kept = p->att[i];
 
 		add_command(step, "UPDATE %s SET %s = %s", p->target, name, quote_identifier(NameStr(kept->attname)));
-		keep_column(p, step, kept);
+		step->commands = list_concat(step->commands, keep_column(p, kept));
 		if (not_null)
 			add_command(step, "%s ALTER COLUMN %s SET NOT NULL", p->alter, name);
 	}

@@ -64,7 +64,7 @@ will_fail_again(int sqlstate)
 	}
 }
 
-/* A step was passed over: the table goes on without it. */
+/* A step is passed over: the table goes on without it. */
 static void
 pass_over(SchemaPlan *plan, const SchemaStep *step, const ErrorData *edata)
 {
@@ -72,6 +72,8 @@ pass_over(SchemaPlan *plan, const SchemaStep *step, const ErrorData *edata)
 
 	if (plan->failed == NULL)
 		plan->failed = util_error_info(edata);
+	run_commands(step->passed_over);
+	note_commands(plan, step->passed_over);
 	if (step->column >= 0 && (step->kind == CATALOG_CHANGE_ADD_COLUMN || step->kind == CATALOG_CHANGE_RENAME_COLUMN))
 		after->columns[step->column].left_out = true;
 }
