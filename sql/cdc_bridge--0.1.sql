@@ -116,6 +116,8 @@ CREATE TABLE cdc_bridge.table_state
 	mark_gtids text,
 	-- Of a target that several source tables share: columns of its key, and their values in this table's rows. NULL: it has the target for itself.
 	own_rows jsonb,
+	-- Does the target hold rows that a statement of the source removed, or replaced, and the options kept here? A new copy would not have them.
+	keeps_rows boolean NOT NULL DEFAULT false,
 	CONSTRAINT table_state_pkey PRIMARY KEY (pipeline_id, table_id)
 );
 COMMENT ON TABLE cdc_bridge.table_state IS 'state of each table of a pipeline, its declared definition, its marks and why it stopped';

@@ -322,7 +322,13 @@ cdc_resync_table(PG_FUNCTION_ARGS)
 	if (pipeline->sink != NULL ? !ask_export_copies(pipeline, pattern) : tables == NIL)
 		no_table_fits(pipeline, pattern);
 	foreach(lc, tables)
-		(void) catalog_table_ask_resync(pipeline->id, ((CatalogTable *) lfirst(lc))->table_id);
+	{
+		const CatalogTable *table = lfirst(lc);
+
+		(void) catalog_table_ask_resync(pipeline->id, table->table_id);
+		if (table->keeps_rows)
+			catalog_table_set_keeps_rows(pipeline->id, table->table_id, false);
+	}
 	end_change(pipeline);
 	PG_RETURN_VOID();
 }

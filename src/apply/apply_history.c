@@ -76,6 +76,16 @@ apply_wish_copy(Apply *apply, ApplyTable *table)
 	table->awaits_copy = true;
 }
 
+void
+apply_wish_kept_rows(Apply *apply, const ApplyTable *table)
+{
+	MemoryContext old = MemoryContextSwitchTo(apply->wishes_cxt);
+
+	apply->keepers = lappend_int(apply->keepers, table->table_id);
+	MemoryContextSwitchTo(old);
+	apply->moved = true;
+}
+
 /* Write all of it into the open transaction, which is about to be committed. */
 void
 apply_wishes_write(Apply *apply)
@@ -84,6 +94,8 @@ apply_wishes_write(Apply *apply)
 
 	foreach(lc, apply->history)
 		catalog_history_insert(lfirst(lc), apply->rules.max_rows);
+	foreach(lc, apply->keepers)
+		catalog_table_set_keeps_rows(apply->pipeline_id, lfirst_int(lc), true);
 	if (!apply->tables_wanted)
 		return;
 	catalog_pipeline_ask_tables(apply->pipeline_id);
@@ -103,6 +115,7 @@ apply_wishes_forget(Apply *apply, bool committed)
 	}
 	apply->history = NIL;
 	apply->copies_wanted = NIL;
+	apply->keepers = NIL;
 	apply->tables_wanted = apply->tables_wanted_soon = false;
 	MemoryContextReset(apply->wishes_cxt);
 }

@@ -111,6 +111,7 @@ struct Apply
 	MemoryContext wishes_cxt;
 	List	   *history;		/* of CatalogSchemaChange */
 	List	   *copies_wanted;	/* of int: tables that are to be copied anew */
+	List	   *keepers;		/* of int: tables whose targets keep rows that the source has no more */
 	bool		tables_wanted;	/* tables want to join, or are to be copied anew */
 	bool		tables_wanted_soon; /* before the stream goes on */
 	TimestampTz gathered_since; /* tables that are made one after the other are to join together; 0: none are */
@@ -709,6 +710,7 @@ extern void apply_history_add(Apply *apply, const CdcEvent *event, const Catalog
 /* Let tables join; soon: before the stream goes on. And: copy one anew, its changes being passed over until then. */
 extern void apply_wish_tables(Apply *apply, bool soon);
 extern void apply_wish_copy(Apply *apply, ApplyTable *table);
+extern void apply_wish_kept_rows(Apply *apply, const ApplyTable *table);
 
 /* Copy one anew, its changes being applied until then. */
 extern void apply_wish_resync(Apply *apply, const ApplyTable *table);

@@ -302,6 +302,7 @@ write_catalog(Apply *apply, ApplyAct *act)
 			catalog_table_restart_empty(apply->pipeline_id, act->table->table_id,
 										act->table->def != NULL && act->table->def->nkey == 0);
 			(void) catalog_dead_letter_supersede_table(apply->pipeline_id, act->table->table_id, "the table was truncated");
+			catalog_table_set_keeps_rows(apply->pipeline_id, act->table->table_id, false);
 			break;
 		case APPLY_ACT_RENAME:
 			write_names(apply, act);
@@ -473,6 +474,8 @@ apply_acts_run(Apply *apply, const CdcEvent *event, List *acts, const CdcPositio
 			apply_wish_copy(apply, act->table);
 		else if (act->what == APPLY_ACT_TRUNCATE && apply_table_is_copying(act->table))
 			apply_wish_tables(apply, true);
+		if (act->keeps_rows)
+			apply_wish_kept_rows(apply, act->table);
 		note(apply, event, act);
 	}
 	if (apply->tables_wanted || apply->history != NIL)

@@ -34,6 +34,7 @@ typedef struct ApplyAct
 	CatalogChangeKind kind;
 	CatalogChangeMode mode;
 	bool		copy;			/* copied anew besides */
+	bool		keeps_rows;		/* the target keeps rows that the source's table has no more */
 
 	/* RENAME, and LEAVE with target_moves */
 	bool		target_moves;	/* LEAVE: another table gets the target's name */

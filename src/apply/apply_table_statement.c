@@ -199,6 +199,7 @@ add_act(Reading *reading, ApplyActWhat what, ApplyTable *table, const char *sche
 static void
 ignore(ApplyAct *act, ApplyActWhat what)
 {
+	act->keeps_rows = act->what == APPLY_ACT_TRUNCATE || act->what == APPLY_ACT_COPY;
 	act->what = what;
 	act->result = CATALOG_CHANGE_IGNORED;
 }

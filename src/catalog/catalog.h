@@ -219,6 +219,7 @@ typedef struct CatalogTable
 	bool		chunks_allowed; /* what lies before the join position is visible to every SELECT; never without a key */
 	CdcPosition mark;			/* what every chunk has seen, see catalog_pipeline_set_snapshot_mark; only once chunks are allowed */
 	char	   *mark_gtids;
+	bool		keeps_rows;		/* the target has rows that a statement of the source removed and the options kept */
 	Datum		own_rows;		/* which rows of a target that it shares are its own, see heap/heap_shard.h; 0: the target is its own */
 } CatalogTable;
 
@@ -269,6 +270,9 @@ extern void catalog_table_forget(int32 pipeline_id, int32 table_id);
 
 /* Ask for a new copy; false when the table has no state yet (it begins anew anyway). Call catalog_pipeline_ask_tables before. */
 extern bool catalog_table_ask_resync(int32 pipeline_id, int32 table_id);
+
+/* See keeps_rows; a new copy, and who asks for one by hand, does away with it. */
+extern void catalog_table_set_keeps_rows(int32 pipeline_id, int32 table_id, bool keeps_rows);
 
 /*
  * What was copied of a table, or streamed into it, does not count any more: it is in SNAPSHOT, no chunk of it may be read, and

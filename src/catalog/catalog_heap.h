@@ -135,7 +135,8 @@ enum
 	Anum_table_state_mark_offset,
 	Anum_table_state_mark_gtids,
 	Anum_table_state_own_rows,
-	Natts_table_state = Anum_table_state_own_rows
+	Anum_table_state_keeps_rows,
+	Natts_table_state = Anum_table_state_keeps_rows
 };
 
 enum

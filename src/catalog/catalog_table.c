@@ -88,6 +88,7 @@ read_state(CatalogTable *table, HeapTuple tuple, TupleDesc desc)
 	table->snapshot_started_at = catalog_get_time(tuple, desc, Anum_table_state_snapshot_started_at);
 	table->snapshot_finished_at = catalog_get_time(tuple, desc, Anum_table_state_snapshot_finished_at);
 	table->resync_wanted = catalog_get_bool(tuple, desc, Anum_table_state_resync_wanted);
+	table->keeps_rows = catalog_get_bool(tuple, desc, Anum_table_state_keeps_rows);
 	table->swap_into = catalog_get_oid(tuple, desc, Anum_table_state_swap_into);
 	catalog_get_position(tuple, desc, Anum_table_state_join_file, &table->join_position);
 	table->join_gtids = catalog_get_text(tuple, desc, Anum_table_state_join_gtids);
@@ -331,6 +332,7 @@ catalog_table_insert_state(const CatalogTable *table, const UtilErrorInfo *error
 	values[Anum_table_state_chunks_allowed - 1] = BoolGetDatum(table->chunks_allowed);
 	for (int i = Anum_table_state_mark_file; i <= Anum_table_state_mark_gtids; i++)
 		nulls[i - 1] = true;
+	values[Anum_table_state_keeps_rows - 1] = BoolGetDatum(false);
 	values[Anum_table_state_own_rows - 1] = table->own_rows;
 	nulls[Anum_table_state_own_rows - 1] = table->own_rows == (Datum) 0;
 
@@ -577,6 +579,16 @@ catalog_table_ask_resync(int32 pipeline_id, int32 table_id)
 	state_update_set(&update, Anum_table_state_resync_wanted, BoolGetDatum(true));
 	state_update_end(&update, found);
 	return found;
+}
+
+void
+catalog_table_set_keeps_rows(int32 pipeline_id, int32 table_id, bool keeps_rows)
+{
+	StateUpdate update;
+
+	state_update_begin(&update, pipeline_id, table_id);
+	state_update_set(&update, Anum_table_state_keeps_rows, BoolGetDatum(keeps_rows));
+	state_update_end(&update, HeapTupleIsValid(update.tuple));
 }
 
 void

@@ -259,6 +259,15 @@ add_known(SnapshotPrepare *p, MysqlSession *session, const CatalogTable *table)
 
 	c->is_known = true;
 	c->table = *table;
+	if (table->keeps_rows)
+	{
+		c->error = util_error_info_make(CDC_ERRCODE_TABLE_CHANGED,
+									   psprintf("source table \"%s.%s\" is not copied anew by itself", table->source_schema, table->source_table),
+									   pstrdup("The target keeps rows that a statement of the source removed, as the option \"schema_changes\" has it, and a new copy would not have them."),
+									   pstrdup("Save the rows that you want to keep, then use cdc_resync_table()."));
+		p->candidates = lappend(p->candidates, c);
+		return;
+	}
 	snapshot_describe(p, session, util_name_to_source(table->source_schema), util_name_to_source(table->source_table), c);
 	is_missing = c->def == NULL && c->error == NULL;
 	if (is_missing)
