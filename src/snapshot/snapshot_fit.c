@@ -43,7 +43,7 @@ make_plan(const SnapshotPrepare *p, const SnapshotCandidate *c, SchemaEvolve *ev
 	evolve->has_rows = true;
 	/* but with "lenient" what columns hold that the source has no more is carried over by the key */
 	evolve->key_may_wait = p->rules.mode != CATALOG_MODE_LENIENT;
-	evolve->is_projected = transform_table_rule(evolve->before, &p->options) != NULL;
+	evolve->is_projected = !transform_lets_follow(evolve->before, evolve->after, evolve->origin, &p->options);
 	plan = schema_evolve_plan(evolve);
 	transform_index_steps(p->pipeline->id, c->table.table_id, evolve, evolve->rel, true, plan);
 	relation_close(evolve->rel, AccessShareLock);
