@@ -28,6 +28,7 @@
 #include "access/relation.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_collation.h"
+#include "executor/spi.h"
 #include "lib/stringinfo.h"
 #include "nodes/bitmapset.h"
 #include "parser/parse_type.h"
@@ -40,6 +41,7 @@
 #include "schema/schema_private.h"
 #include "util/util_arena.h"
 #include "util/util_error.h"
+#include "util/util_spi.h"
 
 /* A column while names are exchanged. */
 #define TEMPORARY_NAME "cdc_renamed_%d"
@@ -763,6 +765,19 @@ default_of(const Planner *p, const CdcColumnDef *column)
 	return schema_default_clause(column, p->evolve->types);
 }
 
+/* Does that column hold something in rows that are there? Asked only where it is not the source's any more, or not yet. */
+static bool
+holds_values(const Planner *p, Form_pg_attribute att)
+{
+	bool		result;
+
+	SPI_connect();
+	util_spi_run(psprintf("SELECT FROM %s WHERE %s IS NOT NULL LIMIT 1", p->target, quote_identifier(NameStr(att->attname))));
+	result = SPI_processed > 0;
+	SPI_finish();
+	return result;
+}
+
 /* The target has a column of that name. */
 static void
 plan_found(Planner *p, SchemaStep *step, int i, Form_pg_attribute att, CatalogChangeMode mode)
@@ -776,8 +791,11 @@ plan_found(Planner *p, SchemaStep *step, int i, Form_pg_attribute att, CatalogCh
 	if (att->attgenerated != '\0' ? !column->is_generated : !fits(column, att))
 		refuse(p, column->name, "The target has a column of that name, into which its values do not go.",
 			   "Rename or drop the target's column, then use cdc_resync_table().");
-	if (att->attgenerated != '\0' || mode == CATALOG_MODE_LENIENT || !evolve->has_rows)
+	if (att->attgenerated != '\0' || !evolve->has_rows)
 		return;
+	if (mode == CATALOG_MODE_LENIENT && holds_values(p, att))
+		refuse(p, column->name, "The target has a column of that name, which holds values that the source has no more, and nothing is to be lost.",
+			   "Rename the target's column with ALTER TABLE to keep it, then use cdc_resync_table().");
 	if (!evolve->defaults_known || !value_of_rows(p, column, format_type_with_typemod(att->atttypid, att->atttypmod), &value))
 		step->copy = psprintf("what rows have in column \"%s\" is known at the source only", schema_server_string(column->name));
 	else

@@ -25,6 +25,7 @@
 
 #include "access/relation.h"
 #include "storage/lmgr.h"
+#include "utils/lsyscache.h"
 
 #include "compat/pg_compat.h"
 #include "snapshot/snapshot_private.h"
@@ -81,6 +82,20 @@ match_key(const CdcTableDef *before, const CdcTableDef *after, int *origin)
 	}
 }
 
+/* A column that somebody took out of the target, or renamed there to keep what it holds, comes again with the new copy. */
+static void
+forget_missing(const SnapshotPrepare *p, const CdcTableDef *before, const CdcTableDef *after, Oid relid, int *origin)
+{
+	if (transform_table_rule(before, &p->options) != NULL)
+		return;
+	for (uint32 i = 0; i < after->ncolumns; i++)
+	{
+		if (origin[i] >= 0 && !before->columns[origin[i]].left_out &&
+			get_attnum(relid, schema_column_name(before->columns[origin[i]].name)) == InvalidAttrNumber)
+			origin[i] = -1;
+	}
+}
+
 /* What was copied of a table without a key is of no use, and nothing can be copied beside it. */
 static void
 empty_target(Oid relid)
@@ -115,6 +130,7 @@ snapshot_fit_target(const SnapshotPrepare *p, SnapshotCandidate *c, Oid relid)
 	evolve->defaults_known = true;
 	(void) schema_evolve_origins(evolve->before, evolve->after, origin);
 	match_key(evolve->before, evolve->after, origin);
+	forget_missing(p, evolve->before, evolve->after, relid, origin);
 	plan = make_plan(p, c, evolve, relid);
 	if (schema_evolve_has_commands(plan))
 	{
