@@ -14,6 +14,7 @@ my $source = CdcBridge::Source->new;
 my $postgres = CdcBridge::Postgres->new;
 my @tables = qw(marked history newest filtered computed plain);
 $source->sql('create database shop', map { ("create table shop.$_ (id int primary key, a int, b varchar(10))", "insert into shop.$_ values " . join(', ', map { "($_, $_, 'x')" } 1 .. 100)) } @tables);
+$source->sql("grant lock tables on *.* to '" . $source->user . "'\@'%'");    # a history is copied under a lock
 my $slow = '"snapshot_chunk_rows": 20, "max_rows_per_second": %d, "transforms": [{"tables": "shop.marked", "target": "soft_delete"}, {"tables": "shop.history", "target": "append"}, '
   . '{"tables": "shop.newest", "target": "last_writer", "version_column": "a"}, {"tables": "shop.filtered", "filter": "id > 0"}, {"tables": "shop.computed", "projection": "*, id + 1 AS w"}]';
 my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, options => sprintf("{$slow}", 100))->setup->start;
