@@ -99,6 +99,15 @@ is_true(const char *text)
 	return pg_strcasecmp(text, "true") == 0;
 }
 
+/* A whole number from 1 to max? */
+static bool
+is_number(const char *text, long max)
+{
+	size_t		digits = strspn(text, "0123456789");
+
+	return digits > 0 && text[digits] == '\0' && digits <= 9 && atol(text) > 0 && atol(text) <= max;
+}
+
 /* "30s", "500 ms", "2 min": in milliseconds; -1: no duration. Without a unit it is milliseconds. */
 static int64
 duration_ms(const char *text)
@@ -294,6 +303,8 @@ import_source_option(Import *import, const FlinkNode *source, const char *key, c
 		server_option(import, "host", value);
 		add_item(import, "source", key, FLINK_TRANSLATED, "host of the SERVER");
 	}
+	else if (strcmp(key, "port") == 0 && !is_number(value, 65535))
+		add_item(import, "source", key, FLINK_NONE, "It is not the number of a port: give the SERVER the right one.");
 	else if (strcmp(key, "port") == 0)
 	{
 		server_option(import, "port", value);

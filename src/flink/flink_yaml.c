@@ -187,8 +187,11 @@ flink_read_yaml(const char *text)
 		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 	PG_TRY();
 	{
+		/* libyaml counts a byte order mark as a column of the first line, so that other lines would stand left of it */
+		size_t		mark = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+
 		yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
-		yaml_parser_set_input_string(&reader->parser, (const unsigned char *) text, len);
+		yaml_parser_set_input_string(&reader->parser, (const unsigned char *) text + mark, len - mark);
 		root = read_document(reader);
 	}
 	PG_FINALLY();

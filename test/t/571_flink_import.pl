@@ -54,5 +54,13 @@ $source->sql(q{update shop_1.orders set status = 'sent' where id = 2});
 $pipeline->wait_for_catchup;
 is($postgres->psql('select id, status from lake.all_orders order by id'), "1|PAID\n2|SENT", 'and changes follow');
 
+# ---- a byte order mark, and what is no port
+$yaml =~ s/^(\s+port:).*$/$1 abc/m or die 'no port';
+my $unmarked = import_rows('sql', "where kind = 'script'");
+$yaml = "\x{FEFF}$yaml";
+is(import_rows('sql', "where kind = 'script'"), $unmarked, 'a byte order mark is passed over');
+unlike($unmarked, qr/port 'abc'/, 'a port that is no number is not given on');
+is(import_rows('status', "where item = 'port'"), 'no counterpart', 'and told');
+
 unlike($postgres->log_text, qr/\b(TRAP|PANIC):/, 'no assertion failed, no panic');
 done_testing();
