@@ -233,6 +233,21 @@ util_error_info_make(int sqlstate, char *message, char *detail, char *hint)
 	return info;
 }
 
+/* The line of a context that names an expression of the option "transforms"; NULL when there is none. */
+static char *
+expression_of(const char *context)
+{
+	for (const char *line = context; line != NULL; line = strchr(line, '\n') != NULL ? strchr(line, '\n') + 1 : NULL)
+	{
+		int			len = (int) strcspn(line, "\n");
+		char	   *copy = pnstrdup(line, len);
+
+		if (strncmp(copy, "transform ", 10) == 0 || strstr(copy, " of option \"transforms\"") != NULL)
+			return copy;
+	}
+	return NULL;
+}
+
 UtilErrorInfo *
 util_error_info_with_values(const ErrorData *edata)
 {
@@ -243,6 +258,8 @@ util_error_info_with_values(const ErrorData *edata)
 	info->detail = edata->detail ? pstrdup(edata->detail) : NULL;
 	info->hint = edata->hint ? pstrdup(edata->hint) : NULL;
 	info->context = edata->context ? pstrdup(edata->context) : NULL;
+	if (info->detail == NULL && expression_of(info->context) != NULL)
+		info->detail = psprintf("It was thrown in %s.", expression_of(info->context));
 	return info;
 }
 

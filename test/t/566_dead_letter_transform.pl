@@ -25,6 +25,8 @@ is(target(), '1|5|7|copy|t', 'R8: the good row of the copy');
 is(letters(), 'snapshot 2 waiting 22012, snapshot 3 waiting 22003, snapshot 4 waiting 22012, snapshot 5 waiting 22P02', 'R8: division by zero, overflow of a cast, a filter that fails, a text that is no number');
 is($postgres->psql(q{select after from cdc_dead_letters where after->>'id' = '5'}), '{"id": "5", "code": "five", "name": "é", "total": "50", "pieces": "5"}', 'R8: the letter has the row of the source, not what was made of it');
 
+is($postgres->psql(q{select error_detail from cdc_dead_letters where after->>'id' in ('2', '4') order by dead_letter_id}), qq{It was thrown in transform column "price".\nIt was thrown in transform filter.}, 'R8: and names the expression');
+
 $source->sql('insert into shop.fine values (1)', q{insert into shop.orders values (10, 100, 10, '1', 'ok')}, q{insert into shop.orders values (11, 100, 0, '1', 'bad')}, q{update shop.orders set pieces = 0 where id = 10},
 	q{update shop.orders set pieces = 4 where id = 2}, 'insert into shop.fine values (2)');
 $pipeline->wait_for_catchup;
