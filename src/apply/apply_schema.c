@@ -41,6 +41,7 @@
 #include "catalog/catalog_lock.h"
 #include "ddl/statement.h"
 #include "ddl/table_change.h"
+#include "heap/heap_hint.h"
 #include "schema/evolve.h"
 #include "transform/transform_index.h"
 #include "transform/transform_kind.h"
@@ -250,6 +251,9 @@ attempt(Apply *apply, MemoryContext cxt, ApplySchemaChange *change)
 		copy = change->recomputed;
 	if (copy == NULL)
 		copy = apply_letters_want_copy(apply, change);
+	if (copy == NULL && change->evolve.has_rows && transform_table_kind(change->after, &apply->types) != TRANSFORM_APPEND &&
+		transform_names_move(table->def, change->after, &apply->types))
+		copy = "a column is called like metadata that an expression uses, which means another thing with it than without";
 	own_rows = table->is_part ? apply_schema_merge_own(apply, change, row, copy != NULL) : (Datum) 0;
 	heap_row_close(row);
 	if (copy != NULL && change->after->nkey == 0)
@@ -298,6 +302,20 @@ stop_table(Apply *apply, const ApplySchemaChange *change, ApplyStop *stop)
 	return result;
 }
 
+/* What helps when a statement on the target failed, and PostgreSQL does not say it. */
+static char *
+ddl_hint(Apply *apply, const ApplyTable *table, int sqlstate)
+{
+	char	   *hint;
+
+	heap_transaction_begin();
+	MemoryContextSwitchTo(apply->change_cxt);
+	hint = heap_ddl_hint(table->target, sqlstate);
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(apply->change_cxt);
+	return hint != NULL ? hint : pstrdup("Mend the cause. " APPLY_HINT_ANEW);
+}
+
 /* Because of an error that was caught. */
 static ApplyResult
 stop_for(Apply *apply, const ApplySchemaChange *change, const ErrorData *edata)
@@ -305,7 +323,7 @@ stop_for(Apply *apply, const ApplySchemaChange *change, const ErrorData *edata)
 	UtilErrorInfo *error = util_error_info(edata);
 
 	if (error->hint == NULL)
-		error->hint = pstrdup("Mend the cause. " APPLY_HINT_ANEW);
+		error->hint = ddl_hint(apply, change->table, error->sqlstate);
 	return stop_table(apply, change, apply_stop_for(change->table, error));
 }
 

@@ -50,6 +50,7 @@
 
 #include "catalog/catalog_lock.h"
 #include "catalog/catalog_shadow.h"
+#include "heap/heap_hint.h"
 #include "heap/heap_part.h"
 #include "heap/heap_row.h"
 #include "snapshot/snapshot_private.h"
@@ -501,7 +502,7 @@ find_target(SnapshotPrepare *p, SnapshotCandidate *c, List *taken)
 		c->table.target = before;
 		if (ERRCODE_TO_CATEGORY(c->error->sqlstate) == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
 			c->error->hint = pstrdup("The rows that are there do not fit the table's present shape. Empty the target with TRUNCATE, then use cdc_resync_table().");
-		else if (c->error->hint == NULL)
+		else if (c->error->hint == NULL && (c->error->hint = heap_ddl_hint(before, c->error->sqlstate)) == NULL)
 			c->error->hint = pstrdup("Mend the cause, then use cdc_resync_table().");
 	}
 }

@@ -43,6 +43,25 @@ transform_table_rule(const CdcTableDef *def, const SchemaTypeOptions *options)
 		: rule;
 }
 
+bool
+transform_names_move(const CdcTableDef *before, const CdcTableDef *after, const SchemaTypeOptions *options)
+{
+	const TransformRule *rule = transform_table_rule(before, options);
+
+	if (rule == NULL)
+		return false;
+	for (int i = 0; i < TRANSFORM_METAS; i++)
+	{
+		const char *name = transform_meta_name((TransformMeta) i);
+
+		if ((cdc_table_def_column(before, name) < 0) != (cdc_table_def_column(after, name) < 0) &&
+			((rule->projection != NULL && strstr(rule->projection, name) != NULL) ||
+			 (rule->filter != NULL && strstr(rule->filter, name) != NULL)))
+			return true;
+	}
+	return false;
+}
+
 TransformKind
 transform_table_kind(const CdcTableDef *def, const SchemaTypeOptions *options)
 {

@@ -65,6 +65,12 @@ extern bool transform_lets_follow(const CdcTableDef *before, const CdcTableDef *
 extern SchemaIndex *transform_index_translate(const CdcTableDef *def, const CdcIndexDef *index,
 											  const SchemaTypeOptions *options);
 
+/*
+ * Do names in the rule of a table mean something else after a change of its columns: one of the source where metadata was
+ * meant, or the other way?
+ */
+extern bool transform_names_move(const CdcTableDef *before, const CdcTableDef *after, const SchemaTypeOptions *options);
+
 /* Does a column of the projection, or the filter (column -1), say something of the change and not of the row? */
 extern bool transform_tells_change(const Transform *transform, int column);
 

@@ -14,8 +14,9 @@ my $source = CdcBridge::Source->new;
 my $postgres = CdcBridge::Postgres->new;
 my $create = '(id int primary key, email varchar(20), price decimal(6,2), note varchar(10))';
 my @tables = qw(star other listed filtered gone renamed widened);
-$source->sql('create database shop', map { ("create table shop.$_ $create", "insert into shop.$_ values (1, 'ann\@x', 1.25, 'a'), (2, 'bob\@x', 2.50, 'b')") } @tables);
+$source->sql('create database shop', (map { ("create table shop.`$_` (id int primary key, note varchar(10) not null default 'a', d date)", "insert into shop.`$_` (id) values (1), (2)") } qw(named owned wide)), map { ("create table shop.$_ $create", "insert into shop.$_ values (1, 'ann\@x', 1.25, 'a'), (2, 'bob\@x', 2.50, 'b')") } @tables);
 my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, schema => 'shop', options => q({"transforms": [
+	{"tables": "shop.named", "projection": "id, cdc_table AS origin"},
 	{"tables": "shop.listed", "projection": "id, price * 2 AS twice"},
 	{"tables": "shop.filtered", "filter": "price < 100"},
 	{"tables": ["shop.star", "shop.renamed"], "projection": "*, reverse(email) AS email"},
@@ -81,6 +82,22 @@ $postgres->psql(q{alter table shop.widened alter price type numeric(8,4); select
 ok($postgres->poll(q{select tables_asked = tables_done from cdc_bridge.pipeline_state}, 't', 60), 'made to fit, it is copied anew');
 $pipeline->wait_for_tables;
 is_same('widened', 'id, price, twice', 'id, price, price * 2', 'and goes on');
+
+# ---- a column is called like metadata from now on
+$source->sql('alter table shop.named add cdc_table int default 3', 'insert into shop.named (id) values (3)');
+$pipeline->wait_for_catchup;
+ok($postgres->poll('select string_agg(id || $$ $$ || origin, $$, $$ order by id) from shop.named', '1 3, 2 3, 3 3', 30), 'a column called like metadata comes: the rows are computed anew') or diag($pipeline->describe);
+$source->sql('alter table shop.named drop cdc_table');
+$pipeline->wait_for_catchup;
+ok($postgres->poll('select string_agg(id || $$ $$ || origin, $$, $$ order by id) from shop.named', '1 named, 2 named, 3 named', 30), 'and when it goes') or diag($pipeline->describe);
+
+# ---- what keeps a target from being altered: what helps is said
+$postgres->psql(q{create role keeper; grant usage on schema shop to keeper; alter table shop.owned owner to keeper; do $$ begin
+	execute 'alter table shop.wide ' || (select string_agg('add c' || i || ' int', ', ') from generate_series(1, 1595) i); execute 'alter table shop.wide ' || (select string_agg('drop c' || i, ', ') from generate_series(1, 1595) i); end $$});
+$source->sql('alter table shop.owned drop primary key, add primary key (id, note)', map { "alter table shop.wide add n$_ int" } 1 .. 3);
+$pipeline->wait_for_table_state($_, 'stopped') for qw(owned wide);
+is($pipeline->table_status('owned', 'last_error_hint'), 'The target belongs to role "keeper", as whom it is altered: run GRANT CREATE ON SCHEMA shop TO keeper, then use cdc_resync_table().', 'a right that the owner lacks');
+like($pipeline->table_status('wide', 'last_error_hint'), qr/^Columns that were dropped count for ever/, 'a target with too many columns, most of them dropped');
 
 # ---- changes that the options leave out
 $postgres->psql(q{select cdc_drop_pipeline('shop_in')});
