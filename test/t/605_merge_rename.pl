@@ -11,7 +11,7 @@ use Test::More;
 
 my $source = CdcBridge::Source->new;
 my $postgres = CdcBridge::Postgres->new;
-my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, schema => 'shop', options => '{"schema_changes": "evolve",
+my $pipeline = CdcBridge::Pipeline->new(source => $source, postgres => $postgres, schema => 'shop', options => '{"schema_changes": "lenient",
 	"routes": [{"source": "shop.*", "table": "parts", "merge": true}],
 	"transforms": [{"tables": "shop.*", "projection": "cdc_table AS part, *", "key": ["part", "id"]}]}')->setup;
 my @tables = map { "o$_" } 1 .. 6;
