@@ -47,6 +47,7 @@ typedef struct ApplyTable
 	CdcTableDef *def;			/* declared; NULL when the table stopped before it had one */
 	MemoryContext def_cxt;		/* it lives there */
 	bool		def_learned;	/* an event told what a statement had left open: to be written with the next commit */
+	bool		was_replaced;	/* another table got its name, and is taken to have the same rows; until its shape is known */
 	bool		begins_anew;	/* its copy is to begin anew, and nothing counts until it has */
 	CdcPosition stop_position;	/* STOPPED: unknown means "nothing more at all" */
 	CdcPosition join_position;	/* changes of transactions that start before it are not applied; unknown: all are */

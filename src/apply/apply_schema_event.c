@@ -12,7 +12,8 @@
  *	  event = the source's present shape    the target follows; what went and what came are
  *	      two columns, unless one got another name, which cannot be told: then the rows are
  *	      copied anew. So are they when a column came: they have the default that came with
- *	      it, and the source tells only the one that it has now
+ *	      it, and the source tells only the one that it has now (a tool that has just put
+ *	      another table in the place of this one has filled it with that)
  *	  event = some shape in between         more is to come, which may have happened
  *	      in any way: the table is copied anew, from where the stream is past that
  *
@@ -82,7 +83,7 @@ follow(Apply *apply, ApplyTable *table, const CdcTableDef *event)
 		.table = table,
 		.at = apply->txn_start,
 		.gtid = apply->txn_gtid,
-		.defaults_known = false,
+		.defaults_known = table->was_replaced,
 	};
 	CdcTableDef *now;
 	int		   *origin;
@@ -105,6 +106,7 @@ follow(Apply *apply, ApplyTable *table, const CdcTableDef *event)
 	change.after = now;
 	change.origin = origin;
 	(void) apply_schema_carry_out(apply, &change);
+	table->was_replaced = false;
 	if (apply->open)
 		apply_commit(apply);
 }

@@ -482,6 +482,7 @@ take_over(Reading *reading, ApplyTable *table)
 	else if (reading->apply->online_change_follows)
 	{
 		act->what = APPLY_ACT_NOTHING;
+		table->was_replaced = true;
 		act->error = reason(pstrdup("another table has the name, and is taken to have the same rows: option \"online_schema_change\" is \"follow\""), NULL);
 	}
 	else

@@ -142,12 +142,13 @@ sub wait_for_table_state
 	die "table $table did not reach state $state\n" . $self->describe;
 }
 
-# Wait until all tables stream (or are stopped for good): the snapshot is over.
+# Wait until all tables stream (or are stopped for good), and none is still to join or to begin anew: the snapshot is over.
 sub wait_for_tables
 {
 	my ($self, $seconds) = @_;
-	my $query = 'select count(*) > 0 and bool_and(state in (\'streaming\', \'stopped\')) from pg_stat_cdc_table where pipeline = '
-	  . quote($self->{name});
+	my $name = quote($self->{name});
+	my $query = "select count(*) > 0 and bool_and(state in ('streaming', 'stopped')) and (select s.tables_asked = s.tables_done from cdc_bridge.pipeline_state s"
+	  . " join cdc_bridge.pipeline p using (pipeline_id) where p.name = $name) from pg_stat_cdc_table where pipeline = $name";
 	return $self if $self->{postgres}->poll($query, 't', $seconds);
 	die "the tables of pipeline $self->{name} do not stream\n" . $self->describe;
 }
