@@ -284,6 +284,8 @@ decode_copy_anew_now(DecodeCopy *copy, DecodeCopyTable *table, CdcRecord *record
 	Relation	relation = RelationIdGetRelation(table->relid);
 	const CdcOutTable *published = NULL;
 
+	/* how it is shipped may be what throws */
+	decode_place_set(table->relid, InvalidTransactionId, InvalidXLogRecPtr, InvalidXLogRecPtr);
 	if (RelationIsValid(relation) && relation->rd_rel->relkind == RELKIND_RELATION)
 	{
 		const DecodeRelation *entry = decode_relation_look(copy->state, relation);
@@ -293,4 +295,5 @@ decode_copy_anew_now(DecodeCopy *copy, DecodeCopyTable *table, CdcRecord *record
 	if (RelationIsValid(relation))
 		RelationClose(relation);
 	decode_copy_anew_record(copy->state, table, published, GetXLogInsertRecPtr(), record);
+	decode_place_leave();
 }

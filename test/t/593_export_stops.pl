@@ -106,6 +106,22 @@ $postgres->poll("select bool_and(state = 'streaming') from pg_stat_cdc_export_ta
 $export->wait_for_all;
 $export->is_replayed('shop', $_, 'id', "given back: $_") for qw(c d);
 
+# ---- a rule that does not fit the table any more, and is not mended when the copy is asked for
+$postgres->psql('alter table shop.b rename v to vv; insert into shop.b values (50, 5)');
+wait_for_stop('b');
+is(table('b', 'last_error_sqlstate'), '42703', 'a column that a rule names has another name: the table stops');
+$postgres->psql(q{select cdc_resync_table('shop_out', 'shop.b'); insert into shop.a values (51, 1)});
+$export->wait_for_state('streaming')->wait_for_all;
+$postgres->poll("select state || ' ' || last_error_sqlstate from pg_stat_cdc_export_table where table_name = 'b'", 'stopped 42703', 30) or die "it does not stop again\n" . $export->describe;
+$postgres->psql('insert into shop.a values (52, 1)');
+$export->wait_for_state('streaming')->wait_for_all;
+$export->is_replayed('shop', 'a', 'id', 'asked for in vain: it stops again, alone');
+$postgres->psql(q{alter table shop.b rename vv to v; select cdc_resync_table('shop_out', 'shop.b')});
+$postgres->poll("select count(*) from pg_stat_cdc_export_table where table_name = 'b' and state = 'streaming'", '1', 30) or die "it is not copied\n" . $export->describe;
+$export->wait_for_all;
+%b = $export->replay('shop', 'b', 'id');
+is("$b{50}{tenth} $b{1}{tenth}", '2 2', 'with the name back it is copied, and streams');
+
 # ---- another table gets the name of a stopped one: the receiver has rows of that one under it
 $postgres->psql('update shop.b set v = 0 where id = 1');
 wait_for_stop('b');
