@@ -207,6 +207,9 @@ extern void format_add_lsn(CdcBuf *out, uint64_t lsn);
 /* ,"_cdc_bridge":{...}: where a record stands, and what it lacks, for formats that have no members for that; row may be NULL. With names: of which table. */
 extern void format_add_place(CdcFormat *format, const CdcRecord *record, const CdcCell *row, bool names, CdcBuf *out);
 
+/* ,"unchanged":["column", ...]: those of a row whose values are not known; nothing when there are none. */
+extern void format_add_unchanged(const CdcOutTable *table, const CdcCell *row, CdcBuf *out);
+
 /* When it was committed, and where that is not known, decoded. */
 extern int64_t format_time(const CdcRecord *record);
 

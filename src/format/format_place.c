@@ -25,8 +25,8 @@ format_time(const CdcRecord *record)
 	return record->txn != NULL && record->txn->time_us != 0 ? record->txn->time_us : record->now_us;
 }
 
-static void
-add_unchanged(const CdcOutTable *table, const CdcCell *row, CdcBuf *out)
+void
+format_add_unchanged(const CdcOutTable *table, const CdcCell *row, CdcBuf *out)
 {
 	bool		any = false;
 
@@ -85,6 +85,6 @@ format_add_place(CdcFormat *format, const CdcRecord *record, const CdcCell *row,
 	if (record->of_copy)
 		cdc_buf_add_str(out, ",\"snapshot\":true");
 	if (row != NULL)
-		add_unchanged(record->table, row, out);
+		format_add_unchanged(record->table, row, out);
 	cdc_buf_add_char(out, '}');
 }

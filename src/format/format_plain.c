@@ -152,23 +152,6 @@ add_head(const CdcRecord *record, CdcBuf *out)
 }
 
 static void
-add_unchanged(const CdcOutTable *table, const CdcCell *row, CdcBuf *out)
-{
-	bool		any = false;
-
-	for (uint32_t i = 0; i < table->ncolumns; i++)
-	{
-		if (row[i].kind != CDC_CELL_UNCHANGED)
-			continue;
-		cdc_buf_add_str(out, any ? "," : ",\"unchanged\":[");
-		json_add_cstring(out, table->columns[i].name);
-		any = true;
-	}
-	if (any)
-		cdc_buf_add_char(out, ']');
-}
-
-static void
 add_types(const CdcOutTable *table, CdcBuf *out)
 {
 	cdc_buf_add_str(out, ",\"types\":{");
@@ -203,7 +186,7 @@ add_change(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 		format_add_row(format, record->table, record->before, false, out);
 	}
 	if (record->after != NULL)
-		add_unchanged(record->table, record->after, out);
+		format_add_unchanged(record->table, record->after, out);
 	if (format->options.types)
 		add_types(record->table, out);
 }

@@ -324,26 +324,47 @@ is_written(const CdcTableDef *def, const TransformTable *transform, const char *
 	return false;
 }
 
-/* "s.id = t.id AND ...": the primary key of the table; NULL when it has none. */
-static char *
-key_condition(Relation rel)
+/* Columns of a relation's primary key, quoted; NIL when it has none. */
+static List *
+key_columns(Relation rel)
 {
-	StringInfoData sql;
+	List	   *result = NIL;
 	Relation	index;
 
 	list_free(RelationGetIndexList(rel));
 	if (!OidIsValid(rel->rd_pkindex))
-		return NULL;
+		return NIL;
 	index = index_open(rel->rd_pkindex, AccessShareLock);
-	initStringInfo(&sql);
 	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
-	{
-		const char *name = quote_identifier(NameStr(TupleDescAttr(RelationGetDescr(rel), index->rd_index->indkey.values[i] - 1)->attname));
-
-		appendStringInfo(&sql, "%ss.%s = t.%s", i > 0 ? " AND " : "", name, name);
-	}
+		result = lappend(result, pstrdup(quote_identifier(NameStr(TupleDescAttr(RelationGetDescr(rel), index->rd_index->indkey.values[i] - 1)->attname))));
 	index_close(index, AccessShareLock);
-	return sql.data;
+	return result;
+}
+
+/* "s.id = t.id AND ..." of a primary key; NULL when there is none. */
+static char *
+key_condition(Relation rel)
+{
+	StringInfoData sql;
+	ListCell   *lc;
+
+	initStringInfo(&sql);
+	foreach(lc, key_columns(rel))
+		appendStringInfo(&sql, "%ss.%s = t.%s", sql.len > 0 ? " AND " : "", (char *) lfirst(lc), (char *) lfirst(lc));
+	return sql.len > 0 ? sql.data : NULL;
+}
+
+/* "id, part" of one; NULL when there is none. */
+static char *
+key_text(Relation rel)
+{
+	StringInfoData sql;
+	ListCell   *lc;
+
+	initStringInfo(&sql);
+	foreach(lc, key_columns(rel))
+		appendStringInfo(&sql, "%s%s", sql.len > 0 ? ", " : "", (char *) lfirst(lc));
+	return sql.len > 0 ? sql.data : NULL;
 }
 
 /*
@@ -439,25 +460,6 @@ carry_over(const CatalogTable *table, Relation rel, Relation shadow)
 	util_role_switch_end(&sw);
 }
 
-/* "id, part": the columns of a relation's primary key; NULL when it has none. */
-static char *
-key_columns(Relation rel)
-{
-	StringInfoData sql;
-	Relation	index;
-
-	list_free(RelationGetIndexList(rel));
-	if (!OidIsValid(rel->rd_pkindex))
-		return NULL;
-	index = index_open(rel->rd_pkindex, AccessShareLock);
-	initStringInfo(&sql);
-	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
-		appendStringInfo(&sql, "%s%s", i > 0 ? ", " : "",
-						 quote_identifier(NameStr(TupleDescAttr(RelationGetDescr(rel), index->rd_index->indkey.values[i] - 1)->attname)));
-	index_close(index, AccessShareLock);
-	return sql.data;
-}
-
 /* The key that waited for rows that have it. As the table's owner. */
 static void
 add_key(Oid relid, const char *columns)
@@ -485,7 +487,7 @@ swap(const CatalogTable *table)
 	TransactionId frozen_xid = shadow != NULL ? shadow->rd_rel->relfrozenxid : InvalidTransactionId;
 	MultiXactId min_multi = shadow != NULL ? shadow->rd_rel->relminmxid : InvalidMultiXactId;
 	bool		changed = shadow != NULL && !same;
-	char	   *waiting_key = same && key_columns(rel) == NULL ? key_columns(shadow) : NULL;
+	char	   *waiting_key = same && key_columns(rel) == NIL ? key_text(shadow) : NULL;
 
 	if (same)
 		carry_over(table, rel, shadow);
