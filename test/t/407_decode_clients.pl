@@ -28,7 +28,7 @@ is(run_client('create', '--create-slot', '--plugin=cdc_bridge'), 0, 'a slot is m
 # ---- what is wrong is told to the client
 my ($bad, undef, $log) = start_client(format => 'avro');
 reap($bad, 30);
-like(slurp($log), qr/invalid value for option "format" of cdc_bridge output plugin: "avro"\s+HINT:  Valid values are: debezium-json, json\./, 'a wrong option is told at START_REPLICATION');
+like(slurp($log), qr/invalid value for option "format" of cdc_bridge output plugin: "avro"\s+HINT:  Valid values are: canal-json, changelog-json, debezium-avro, debezium-json, debezium-unwrapped-json, json, maxwell-json\./, 'a wrong option is told at START_REPLICATION');
 
 # ---- a stream
 my %with = (format => 'json', tables => 'public.t', include_transaction => 'on');
