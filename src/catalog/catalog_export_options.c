@@ -167,7 +167,8 @@ const UtilOptionTable catalog_kafka_server_options = {
 	.kind = "server",
 	.subject = "cdc_kafka",
 	.options = kafka_server_option_list,
-	.count = lengthof(kafka_server_option_list)
+	.count = lengthof(kafka_server_option_list),
+	.base = &catalog_registry_server_options
 };
 
 static const UtilOption kafka_user_mapping_option_list[] = {
@@ -183,7 +184,8 @@ const UtilOptionTable catalog_kafka_user_mapping_options = {
 	.kind = "user mapping",
 	.subject = "cdc_kafka",
 	.options = kafka_user_mapping_option_list,
-	.count = lengthof(kafka_user_mapping_option_list)
+	.count = lengthof(kafka_user_mapping_option_list),
+	.base = &catalog_registry_user_mapping_options
 };
 
 static const char *const kafka_pipeline_options[] = {

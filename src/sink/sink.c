@@ -87,15 +87,22 @@ sink_format(const CdcSinkTarget *target)
 	return &format->base;
 }
 
+void
+sink_complete_schemas(CdcFormat *format, const CdcRecord *record, const char *topic)
+{
+	const SinkRegistry *registry = ((const SinkFormat *) format)->registry;
+
+	if (registry != NULL)
+		sink_registry_complete(registry, format, record, topic);
+}
+
 bool
 sink_add_document(CdcFormat *format, const CdcRecord *record, CdcBuf *out)
 {
-	const SinkRegistry *registry = ((const SinkFormat *) format)->registry;
 	CdcError	error;
 	CdcStatus	status;
 
-	if (registry != NULL)
-		sink_registry_complete(registry, format, record);
+	sink_complete_schemas(format, record, NULL);
 	status = cdc_format_record(format, record, out, &error);
 
 	if (status != CDC_OK && status != CDC_END)

@@ -187,6 +187,12 @@ extern CdcFormat *sink_format(const CdcSinkTarget *target);
 /* Append what the pipeline's options want of a record; false when that is nothing. Throws when it cannot be written. */
 extern bool sink_add_document(CdcFormat *format, const CdcRecord *record, CdcBuf *out);
 
+/*
+ * Before the first document of a record, and its key, in a format whose schemas have numbers: have a registry tell those that are not known yet.
+ * topic: where it goes; NULL: the sink has no topics. Throws when the registry does not.
+ */
+extern void sink_complete_schemas(CdcFormat *format, const CdcRecord *record, const char *topic);
+
 /* Begin anew with a buffer of documents; it does not stay as large as the largest of them. */
 extern void sink_empty_buffer(CdcBuf *out);
 

@@ -68,11 +68,6 @@ sink_shape_check(const CatalogPipeline *pipeline)
 {
 	for (int i = 0; i < (int) lengthof(topic_options); i++)
 		sink_topic_check(topic_options[i], catalog_export_text(pipeline, topic_options[i]), i == SINK_TOPIC_ROWS);
-	if (cdc_format_find(catalog_export_text(pipeline, "format"))->is_binary)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("sinks of foreign data wrapper cdc_kafka do not take format \"%s\"", catalog_export_text(pipeline, "format")),
-				 errhint("Use one of the formats that are JSON.")));
 	if (catalog_export_bool(pipeline, "include_key"))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -285,6 +280,33 @@ add_message(SinkShape *shape, SinkTopicKind kind, const CdcRecord *record, int p
 
 /* ---- records ---- */
 
+static SinkTopicKind
+kind_of(const CdcRecord *record)
+{
+	switch (record->kind)
+	{
+		case CDC_RECORD_CHANGE:
+		case CDC_RECORD_TRUNCATE:
+			return SINK_TOPIC_ROWS;
+		case CDC_RECORD_SCHEMA:
+			return SINK_TOPIC_SCHEMA;
+		case CDC_RECORD_MESSAGE:
+			return SINK_TOPIC_MESSAGE;
+		default:
+			return SINK_TOPIC_TRANSACTION;
+	}
+}
+
+/* The delete and the insert that an update of a key comes to have the schemas that it has. */
+static void
+complete_schemas(SinkShape *shape, SinkTopicKind kind, const CdcRecord *record)
+{
+	char		name[SINK_TOPIC_MAX];
+
+	if (shape->format->ops->is_binary)
+		sink_complete_schemas(shape->format, record, topic_of(shape, kind, record->table, name));
+}
+
 static void
 add_documents(SinkShape *shape, SinkTopicKind kind, const CdcRecord *record, const OtherKey *other, const char *hash_of, CdcBuf *out)
 {
@@ -334,28 +356,16 @@ add_change(SinkShape *shape, const CdcRecord *record, const char *table, CdcBuf 
 void
 sink_add_messages(SinkShape *shape, const CdcRecord *record, CdcBuf *out)
 {
+	SinkTopicKind kind = kind_of(record);
 	char		table[8 * NAMEDATALEN] = "";
 
 	if (record->table != NULL)
 		snprintf(table, sizeof(table), "%s.%s", record->table->schema, record->table->name);
-	switch (record->kind)
-	{
-		case CDC_RECORD_CHANGE:
-			add_change(shape, record, table, out);
-			return;
-		case CDC_RECORD_TRUNCATE:
-			add_documents(shape, SINK_TOPIC_ROWS, record, NULL, table, out);
-			return;
-		case CDC_RECORD_SCHEMA:
-			add_documents(shape, SINK_TOPIC_SCHEMA, record, NULL, table, out);
-			return;
-		case CDC_RECORD_MESSAGE:
-			add_documents(shape, SINK_TOPIC_MESSAGE, record, NULL, record->prefix, out);
-			return;
-		default:
-			add_documents(shape, SINK_TOPIC_TRANSACTION, record, NULL, "", out);
-			return;
-	}
+	complete_schemas(shape, kind, record);
+	if (record->kind == CDC_RECORD_CHANGE)
+		add_change(shape, record, table, out);
+	else
+		add_documents(shape, kind, record, NULL, kind == SINK_TOPIC_MESSAGE ? record->prefix : table, out);
 }
 
 static void

@@ -11,8 +11,8 @@
  *	  one before it, stops the pipeline: what has been written stays readable.
  *
  *	  Subjects, by the server's option schema_registry_subject: "topic" <topic>-value and
- *	  <topic>-key, "record" the full name of the record, "topic-record" both. What
- *	  has no topics has Debezium's names of them: <server_name>.<schema>.<table>.
+ *	  <topic>-key, "record" the full name of the record, "topic-record" both. Sinks
+ *	  that have no topics have Debezium's names of them: <server_name>.<schema>.<table>.
  *
  * SPDX-License-Identifier: PostgreSQL
  *-------------------------------------------------------------------------
@@ -154,12 +154,14 @@ member_text(Jsonb *object, const char *name)
 }
 
 static char *
-subject_of(const SinkRegistry *registry, const CdcFormat *format, const CdcRecord *record, const CdcFormatSchema *schema)
+subject_of(const SinkRegistry *registry, const CdcFormat *format, const CdcRecord *record, const char *topic, const CdcFormatSchema *schema)
 {
 	StringInfoData subject;
 
 	initStringInfo(&subject);
-	if (registry->by_topic)
+	if (registry->by_topic && topic != NULL)
+		appendStringInfoString(&subject, topic);
+	else if (registry->by_topic)
 		add_topic(format, record, &subject);
 	if (registry->by_record)
 	{
@@ -221,9 +223,9 @@ throw_answer(const char *subject, const HttpResponse *response)
 }
 
 static uint32
-registered(const SinkRegistry *registry, const CdcFormat *format, const CdcRecord *record, const CdcFormatSchema *schema)
+registered(const SinkRegistry *registry, const CdcFormat *format, const CdcRecord *record, const char *topic, const CdcFormatSchema *schema)
 {
-	char	   *subject = subject_of(registry, format, record, schema);
+	char	   *subject = subject_of(registry, format, record, topic, schema);
 	StringInfoData body;
 	HttpRequest request = {
 		.url = psprintf("%s/subjects/%s/versions", registry->url, escape_path(subject)),
@@ -251,7 +253,7 @@ registered(const SinkRegistry *registry, const CdcFormat *format, const CdcRecor
 }
 
 void
-sink_registry_complete(const SinkRegistry *registry, CdcFormat *format, const CdcRecord *record)
+sink_registry_complete(const SinkRegistry *registry, CdcFormat *format, const CdcRecord *record, const char *topic)
 {
 	CdcFormatSchema schema;
 	CdcStatus	status;
@@ -260,7 +262,7 @@ sink_registry_complete(const SinkRegistry *registry, CdcFormat *format, const Cd
 	{
 		MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "cdc schema registry", ALLOCSET_SMALL_SIZES);
 		MemoryContext old_context = MemoryContextSwitchTo(context);
-		uint32		id = registered(registry, format, record, &schema);
+		uint32		id = registered(registry, format, record, topic, &schema);
 
 		MemoryContextSwitchTo(old_context);
 		MemoryContextDelete(context);

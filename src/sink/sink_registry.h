@@ -16,7 +16,7 @@ typedef struct SinkRegistry SinkRegistry;
 /* The registry that the server's options name, in CurrentMemoryContext; throws when they name none. */
 extern SinkRegistry *sink_registry_open(const CdcSinkTarget *target);
 
-/* See to it that the format knows the numbers of all schemas that a record is written by. */
-extern void sink_registry_complete(const SinkRegistry *registry, CdcFormat *format, const CdcRecord *record);
+/* See to it that the format knows the numbers of all schemas that a record is written by; topic: where it goes, NULL: the sink has none. */
+extern void sink_registry_complete(const SinkRegistry *registry, CdcFormat *format, const CdcRecord *record, const char *topic);
 
 #endif							/* CDC_SINK_REGISTRY_H */

@@ -26,6 +26,13 @@ SELECT cdc_create_pipeline('kafka_out', sink => 'events', tables => '{public.eve
 SELECT cdc_create_pipeline('kafka_out', sink => 'kafka_null', tables => '{public.events_table}', options => '{"topic": "x"}');
 SELECT cdc_create_pipeline('kafka_out', sink => 'events', tables => '{public.events_table}', options => '{"include_key": true}');
 SELECT cdc_create_pipeline('kafka_out', sink => 'events', tables => '{public.events_table}', options => '{"format": "debezium-avro"}');
+SELECT cdc_drop_pipeline('kafka_out');
+CREATE SERVER avro_events FOREIGN DATA WRAPPER cdc_kafka OPTIONS (bootstrap_servers 'k1:9092', schema_registry_url 'https://r1', schema_registry_subject 'table');
+CREATE SERVER avro_events FOREIGN DATA WRAPPER cdc_kafka OPTIONS (bootstrap_servers 'k1:9092', schema_registry_url 'https://r1', registry_password 'hidden');
+CREATE SERVER avro_events FOREIGN DATA WRAPPER cdc_kafka OPTIONS (bootstrap_servers 'k1:9092', schema_registry_url 'https://r1', schema_registry_subject 'record');
+CREATE USER MAPPING FOR CURRENT_USER SERVER avro_events OPTIONS (username 'u', password 'p', schema_registry_url 'https://r1');
+CREATE USER MAPPING FOR CURRENT_USER SERVER avro_events OPTIONS (username 'u', password 'p', registry_username 'r', registry_password 'q');
+DROP SERVER avro_events CASCADE;
 SELECT cdc_create_pipeline('kafka_out', sink => 'events', tables => '{public.events_table}', options => '{"topic": "all.{table}", "topic_partitions": 3}');
 SELECT cdc_drop_pipeline('kafka_out');
 DROP TABLE events_table;

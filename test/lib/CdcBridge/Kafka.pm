@@ -142,7 +142,7 @@ sub wait_settled
 	return $self;
 }
 
-# Committed messages of a topic that came since the last call, in the order of each partition.
+# Committed messages of a topic that came since the last call, in the order of each partition. With raw their values are bytes, not JSON.
 sub new_messages
 {
 	my ($self, $topic, %option) = @_;
@@ -165,7 +165,7 @@ sub new_messages
 			pos($text) += length($key // '') + length($payload // '') + 1;
 			push @messages, { partition => $partition, offset => $offset, key => $key, text => $payload,
 				headers => { map { split(/=/, $_, 2) } split(/,(?=(?:cdc|__debezium)\.)/, $headers) },
-				value => defined $payload ? JSON::PP->new->utf8->decode($payload) : undef };
+				value => defined $payload && !$option{raw} ? JSON::PP->new->utf8->decode($payload) : undef };
 		}
 	}
 	return @messages;
