@@ -6,7 +6,9 @@
  * NOTES
  *	  A schema is registered under a subject before the first document that is
  *	  written by it, and the registry says its number, the same each time. The
- *	  format remembers the number for as long as it remembers the schema. A
+ *	  format remembers the number for as long as it remembers the schema; here it
+ *	  is remembered longer, so that more tables than the format has room for do not
+ *	  ask for it with each change. A
  *	  registry that does not take the schema, as it is not compatible with the
  *	  one before it, stops the pipeline: what has been written stays readable.
  *
@@ -20,11 +22,14 @@
 #include "postgres.h"
 
 #include "access/reloptions.h"
+#include "common/cryptohash.h"
+#include "common/sha2.h"
 #include "catalog/pg_user_mapping.h"
 #include "commands/defrem.h"
 #include "foreign/foreign.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
+#include "utils/hsearch.h"
 #include "utils/json.h"
 #include "utils/jsonb.h"
 #include "utils/memutils.h"
@@ -47,7 +52,17 @@ struct SinkRegistry
 	char	   *password;
 	bool		by_topic;		/* subjects have the topic's name */
 	bool		by_record;		/* and the record's */
+	HTAB	   *known;			/* KnownSchema: numbers that the registry has told, also of schemas that the format has forgotten */
 };
+
+/* More are not remembered; then all are asked for anew. */
+#define KNOWN_MAX 20000
+
+typedef struct KnownSchema
+{
+	uint8		digest[PG_SHA256_DIGEST_LENGTH];	/* of subject and schema: hash key */
+	uint32		id;
+} KnownSchema;
 
 /* Take the options of the owner's user mapping, or of everybody's; there need not be one. */
 static void
@@ -101,6 +116,7 @@ SinkRegistry *
 sink_registry_open(const CdcSinkTarget *target)
 {
 	SinkRegistry *registry = palloc0(sizeof(SinkRegistry));
+	HASHCTL		ctl = {.keysize = PG_SHA256_DIGEST_LENGTH,.entrysize = sizeof(KnownSchema),.hcxt = CurrentMemoryContext};
 	const char *url = sink_option(target, "schema_registry_url");
 	const char *subject = util_option_text(&catalog_registry_server_options, "schema_registry_subject", sink_option(target, "schema_registry_subject"));
 	size_t		len;
@@ -111,6 +127,7 @@ sink_registry_open(const CdcSinkTarget *target)
 				 errmsg("server \"%s\" has no schema registry", target->server_name),
 				 errdetail("Documents in Avro have the number of their schema in a registry."),
 				 errhint("Run ALTER SERVER %s OPTIONS (ADD schema_registry_url 'http://...'), or choose another format.", quote_identifier(target->server_name))));
+	registry->known = hash_create("cdc registered schemas", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	registry->url = pstrdup(url);
 	for (len = strlen(url); len > 0 && url[len - 1] == '/'; len--)
 		registry->url[len - 1] = '\0';
@@ -222,10 +239,24 @@ throw_answer(const char *subject, const HttpResponse *response)
 			 refused ? errhint("Set registry_username and registry_password on the user mapping of the pipeline's owner.") : 0));
 }
 
-static uint32
-registered(const SinkRegistry *registry, const CdcFormat *format, const CdcRecord *record, const char *topic, const CdcFormatSchema *schema)
+/* What the registry was asked, in short. */
+static void
+digest_of(const char *subject, const char *schema, uint8 *digest)
 {
-	char	   *subject = subject_of(registry, format, record, topic, schema);
+	pg_cryptohash_ctx *hash = pg_cryptohash_create(PG_SHA256);
+
+	if (hash == NULL || pg_cryptohash_init(hash) < 0 ||
+		pg_cryptohash_update(hash, (const uint8 *) subject, strlen(subject) + 1) < 0 ||
+		pg_cryptohash_update(hash, (const uint8 *) schema, strlen(schema)) < 0 ||
+		pg_cryptohash_final(hash, digest, PG_SHA256_DIGEST_LENGTH) < 0)
+		elog(ERROR, "could not compute a SHA-256 digest");
+	pg_cryptohash_free(hash);
+}
+
+/* Ask the registry. */
+static uint32
+ask_for_number(const SinkRegistry *registry, const char *subject, const CdcFormatSchema *schema)
+{
 	StringInfoData body;
 	HttpRequest request = {
 		.url = psprintf("%s/subjects/%s/versions", registry->url, escape_path(subject)),
@@ -252,6 +283,32 @@ registered(const SinkRegistry *registry, const CdcFormat *format, const CdcRecor
 	return DatumGetUInt32(DirectFunctionCall1(int4in, CStringGetDatum(id)));
 }
 
+static uint32
+number_of(const SinkRegistry *registry, const CdcFormat *format, const CdcRecord *record, const char *topic, const CdcFormatSchema *schema)
+{
+	char	   *subject = subject_of(registry, format, record, topic, schema);
+	uint8		digest[PG_SHA256_DIGEST_LENGTH];
+	KnownSchema *known;
+	uint32		id;
+
+	digest_of(subject, schema->text, digest);
+	known = hash_search(registry->known, digest, HASH_FIND, NULL);
+	if (known != NULL)
+		return known->id;
+	id = ask_for_number(registry, subject, schema);
+	if (hash_get_num_entries(registry->known) >= KNOWN_MAX)
+	{
+		HASH_SEQ_STATUS scan;
+
+		hash_seq_init(&scan, registry->known);
+		while ((known = hash_seq_search(&scan)) != NULL)
+			(void) hash_search(registry->known, known->digest, HASH_REMOVE, NULL);
+	}
+	known = hash_search(registry->known, digest, HASH_ENTER, NULL);
+	known->id = id;
+	return id;
+}
+
 void
 sink_registry_complete(const SinkRegistry *registry, CdcFormat *format, const CdcRecord *record, const char *topic)
 {
@@ -262,7 +319,7 @@ sink_registry_complete(const SinkRegistry *registry, CdcFormat *format, const Cd
 	{
 		MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "cdc schema registry", ALLOCSET_SMALL_SIZES);
 		MemoryContext old_context = MemoryContextSwitchTo(context);
-		uint32		id = registered(registry, format, record, topic, &schema);
+		uint32		id = number_of(registry, format, record, topic, &schema);
 
 		MemoryContextSwitchTo(old_context);
 		MemoryContextDelete(context);

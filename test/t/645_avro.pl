@@ -133,6 +133,17 @@ my ($row) = read_all();
 is_deeply($row->{value}{data}{after}, { id => q{Decimal('-123456789012345678901234567.125')}, n => q{Decimal('-128')}, d => 'datetime.date(2024, 2, 29)', ti => 'datetime.time(12, 34, 56, 789012)',
 	ts => 'datetime.datetime(1969, 12, 31, 23, 59, 59, 999999)', tz => 'datetime.datetime(2024, 2, 29, 10, 0, 0, 500000, tzinfo=datetime.timezone.utc)', u => q{UUID('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11')} }, 'logical types');
 ok((grep { $_->[1] eq 'pg.shop.t-pg.shop.t.Key' } $registry->schemas), 'subjects by topic and record');
+
+# ---- more tables than the format remembers, in turns: the registry is asked once for each schema
+my $many = 70;
+$postgres->psql(join('', map { "create table shop.many_$_ (id int primary key, v_$_ int); " } 1 .. $many));
+for my $round (1 .. 3) { $postgres->psql('begin; ' . join('', map { "insert into shop.many_$_ values ($round, $_); " } 1 .. $many) . 'commit'); }
+$typed->wait_for_all;
+my %asked;
+$asked{ $_->[1] }++ for grep { $_->[1] =~ /many_/ } $registry->schemas;
+is(scalar(keys %asked), 2 * $many, 'each of many tables has its schemas in the registry');
+is_deeply([ grep { $asked{$_} != 1 } sort keys %asked ], [], '... which was asked once for each');
+
 $postgres->psql(q{insert into shop.t (id, d) values (1, 'infinity')});
 ok($typed->wait_for_status('last_error_detail', 'a value of table "shop.t" has no form in this format'), 'P24: infinity has no logical type, which is told') or diag($typed->describe);
 
