@@ -49,7 +49,7 @@ sub look
 	});
 	ok($ended, "$name: it ends") or diag($pipeline->describe);
 	my @middle = grep { $_ > 0 && $_ < $rows } @changes;
-	cmp_ok(scalar(@middle), '>=', 2, "B32: $name: how far it is can be seen") or diag("@changes");
+	cmp_ok(scalar(@middle), '>=', 1, "B32: $name: how far it is can be seen") or diag("@changes");
 	is_deeply(\@changes, [ sort { $a <=> $b } @changes ], "$name: it only grows") or diag("@changes");
 	cmp_ok($bytes[-1], '>', 50 * $changes[-1], "$name: and its bytes");
 	is(scalar(keys %start), 1, "$name: it is one transaction, and where it starts is told") or diag(join(' ', %start));

@@ -256,7 +256,7 @@ $postgres->psql('alter role exporter bypassrls');
 $postgres->psql($start, user => 'exporter');
 ok($postgres->poll("select state from pg_stat_cdc_export where pipeline = 'secret_out'", 'streaming'), 'and mended as the hint says');
 $postgres->psql("alter role exporter nobypassrls; select cdc_resync_table('secret_out', 'shop.secret')");
-ok($postgres->poll("select last_error from pg_stat_cdc_export where pipeline = 'secret_out'", qr/row-level security of table shop\.secret applies/), 'a copy looks again');
+ok($postgres->poll("select last_error from pg_stat_cdc_export_table where pipeline = 'secret_out'", qr/row-level security of table shop\.secret applies/), 'a copy looks again, and the table stops');
 
 # ---- changes only, and no snapshot that is held
 
