@@ -218,6 +218,25 @@ cdc_type_is_binary(CdcType type)
 	return type == CDC_TYPE_BINARY || type == CDC_TYPE_VARBINARY || type == CDC_TYPE_BLOB;
 }
 
+bool
+cdc_label_equal(const CdcLabel *a, const CdcLabel *b)
+{
+	return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
+}
+
+bool
+cdc_labels_only_come(const CdcColumnDef *before, const CdcColumnDef *after)
+{
+	if (before->nlabels > after->nlabels)
+		return false;
+	for (uint32_t i = 0; i < before->nlabels; i++)
+	{
+		if (!cdc_label_equal(&before->labels[i], &after->labels[i]))
+			return false;
+	}
+	return true;
+}
+
 const char *
 cdc_type_name(CdcType type)
 {

@@ -179,6 +179,10 @@ extern bool cdc_type_is_integer(CdcType type);
 extern bool cdc_type_is_character(CdcType type);
 extern bool cdc_type_is_binary(CdcType type);
 
+/* Is it the same text? And: does "after" begin with all labels of "before", in their order (both ENUM, or both SET)? */
+extern bool cdc_label_equal(const CdcLabel *a, const CdcLabel *b);
+extern bool cdc_labels_only_come(const CdcColumnDef *before, const CdcColumnDef *after);
+
 /* "bigint", "varchar", ...: for messages and tests. */
 extern const char *cdc_type_name(CdcType type);
 

@@ -205,7 +205,7 @@ find_label(const CdcColumnDef *def, const CdcLabel *label)
 {
 	for (uint32 i = 0; i < def->nlabels; i++)
 	{
-		if (def->labels[i].len == label->len && memcmp(def->labels[i].data, label->data, label->len) == 0)
+		if (cdc_label_equal(&def->labels[i], label))
 			return (int) i;
 	}
 	return -1;

@@ -78,14 +78,21 @@ pass_over(SchemaPlan *plan, const SchemaStep *step, const ErrorData *edata)
 		after->columns[step->column].left_out = true;
 }
 
+/* The first reason for a copy is the one that is told. */
+static void
+note_copy(SchemaPlan *plan, char *why)
+{
+	if (plan->copy == NULL)
+		plan->copy = why;
+}
+
 static void
 run_step(SchemaPlan *plan, const SchemaStep *step)
 {
 	bool		may_fail = plan->evolve->rules->mode == CATALOG_MODE_TRY_EVOLVE;
 	ErrorData  *edata;
 
-	if (step->copy != NULL && plan->copy == NULL)
-		plan->copy = step->copy;
+	note_copy(plan, step->copy);
 	if (step->commands == NIL)
 		return;
 	if (!may_fail && !step->may_wait && step->otherwise == NIL)
@@ -118,8 +125,8 @@ run_step(SchemaPlan *plan, const SchemaStep *step)
 		if (second == NULL)
 		{
 			note_commands(plan, step->otherwise);
-			if (step->copy_otherwise && plan->copy == NULL)
-				plan->copy = "values that the source converted cannot be converted here";
+			if (step->copy_otherwise)
+				note_copy(plan, "values that the source converted cannot be converted here");
 			return;
 		}
 		edata = second;
@@ -187,12 +194,7 @@ run_types(SchemaPlan *plan, int from)
 	}
 	note_commands(plan, list_make1(sql.data));
 	for (int i = from; i < from + n; i++)
-	{
-		const SchemaStep *step = list_nth(plan->steps, i);
-
-		if (step->copy != NULL && plan->copy == NULL)
-			plan->copy = step->copy;
-	}
+		note_copy(plan, ((const SchemaStep *) list_nth(plan->steps, i))->copy);
 	return n;
 }
 

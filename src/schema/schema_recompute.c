@@ -43,20 +43,6 @@ holds_generated(const SchemaEvolve *evolve)
 	return false;
 }
 
-static bool
-labels_only_come(const CdcColumnDef *before, const CdcColumnDef *after)
-{
-	if (before->nlabels > after->nlabels)
-		return false;
-	for (uint32 i = 0; i < before->nlabels; i++)
-	{
-		if (before->labels[i].len != after->labels[i].len ||
-			memcmp(before->labels[i].data, after->labels[i].data, before->labels[i].len) != 0)
-			return false;
-	}
-	return true;
-}
-
 /* Is every value the same afterwards, to whatever expression? */
 static bool
 is_seen_alike(const CdcColumnDef *before, const CdcColumnDef *after)
@@ -71,7 +57,7 @@ is_seen_alike(const CdcColumnDef *before, const CdcColumnDef *after)
 		return false;
 	if (after->type == CDC_TYPE_VARCHAR)
 		return after->length >= before->length;
-	return (after->type == CDC_TYPE_ENUM || after->type == CDC_TYPE_SET) && labels_only_come(before, after);
+	return (after->type == CDC_TYPE_ENUM || after->type == CDC_TYPE_SET) && cdc_labels_only_come(before, after);
 }
 
 char *
