@@ -38,22 +38,11 @@ sub is_equal
 	is($postgres->psql('select count(*) from cdc_bridge.table_state where swap_into <> 0'), '0', "$name: none is noted");
 	return $pipeline->is_mirrored($name);
 }
-# A session that has a lock on a table: until it lets go, no copy can be put in place.
-sub hold
-{
-	my ($table) = @_;
-	open(my $session, '|-', "$postgres->{bindir}/psql -XAtq -h $postgres->{dir} -p $postgres->{port} -U postgres -d postgres >/dev/null 2>&1") or die "psql: $!";
-	$session->autoflush(1);
-	print $session "begin; select count(*) from shop.$table;\n";
-	$postgres->poll("select count(*) from pg_stat_activity where state = 'idle in transaction' and query like '%from shop.$table%'", '1') or die "the session did not get its lock\n";
-	return $session;
-}
-sub let_go { my ($session) = @_; local $SIG{PIPE} = 'IGNORE'; print $session "commit;\n"; close($session); return; }
 # Ask for a new copy that cannot be put in place until the session lets go.
 sub begin_copy
 {
 	my ($table) = @_;
-	my $session = hold($table);
+	my $session = $postgres->hold("select count(*) from shop.$table");
 	resync($table);
 	ok(poll_until(\&shadow_is_there, 60), 'a copy is on its way');
 	return $session;
@@ -163,7 +152,7 @@ resync('small');
 is_equal('an emptied table with a trigger is copied into');
 
 # 5. somebody is in the way
-my $session = hold('big');
+my $session = $postgres->hold('select count(*) from shop.big');
 my $pid = $postgres->psql(q{select pid from pg_stat_activity where state = 'idle in transaction' and query like '%from shop.big%'});
 resync('big');
 ok($postgres->poll(q{select last_error_detail from pg_stat_cdc_table where source_table = 'big'}, qr/\b$pid\b/), 'the view tells who is in the way') or diag($pipeline->describe);
@@ -172,14 +161,14 @@ is($pipeline->state, 'snapshot', 'the pipeline is not streaming yet');
 $source->sql('insert into shop.small values (10, 10, 10)', 'update shop.big set n = -5 where id = 5', 'delete from shop.big where id = 6');
 ok($postgres->poll('select count(*) from shop.small where id = 10', '1'), 'other tables go on');
 is($postgres->psql('select count(*) from shop.big where id = 6'), '1', 'the old rows stay meanwhile');
-let_go($session);
+$postgres->release($session);
 is_equal('when he has left, it is put in place');
 is($pipeline->table_status('big', 'last_error'), '', 'and the notice is gone');
 
 # 6. the target is altered meanwhile
 $session = begin_copy('big');
 print $session "alter table shop.big add column later int;\n";
-let_go($session);
+$postgres->release($session);
 is_equal('altered meanwhile: copied once more');
 
 # 7. crashes in the middle
@@ -192,7 +181,7 @@ for my $what (qw(ingest snapshot postmaster))
 		my @workers = split(/\n/, $postgres->psql("select pid from pg_stat_activity where backend_type = 'cdc_bridge $what worker'"));
 		$postgres->kill9_process(@workers) if @workers;
 	}
-	let_go($holder);    # it went with the crash
+	$postgres->release($holder);    # it went with the crash
 	$source->sql("update shop.big set n = n + 1000 where id % 97 = 0", 'delete from shop.big where id % 1013 = 0');
 	is_equal("$what killed in the middle");
 }
@@ -200,13 +189,13 @@ for my $what (qw(ingest snapshot postmaster))
 # 8. asked for again while it is copied; the table leaves; the pipeline is dropped
 $session = begin_copy('big');
 resync('big');
-let_go($session);
+$postgres->release($session);
 is_equal('copied anew twice');
 $session = begin_copy('big');
 $postgres->psql(q{select cdc_remove_table('shop_in', 'shop.big')});
 $pipeline->wait_for_state('streaming');
 ok(poll_until(sub { return !shadow_is_there() }, 60), 'a table that leaves takes its shadow along');
-let_go($session);
+$postgres->release($session);
 is($postgres->psql("select count(*) >= $rows - 30 from shop.big"), 't', 'its target stays');
 $postgres->psql(q{select cdc_add_table('shop_in', 'shop.big')});
 $pipeline->wait_for_table_state('big', 'stopped');
@@ -215,7 +204,7 @@ is_equal('it comes back');
 $session = begin_copy('big');
 $pipeline->drop;
 ok(!shadow_is_there(), 'a pipeline that is dropped leaves no shadow');
-let_go($session);
+$postgres->release($session);
 
 # 9. a pipeline's owner who may do little, and a table of another role's; a table that breaks a constraint while it is copied
 $postgres->psql(q{drop schema shop cascade; drop table public.child; create role app login; create role boss; grant boss to app;
@@ -233,13 +222,13 @@ is_equal('is copied anew');
 is($postgres->psql(q{select pg_get_userbyid(relowner) || ' ' || has_table_privilege('app', oid, 'update') from pg_class where oid = 'shop.small'::regclass}), 'boss true', 'owner and rights are as before');
 is($postgres->psql('select bool_and(x = 5 and made = id + 1) from shop.small'), 't', 'defaults and generated columns');
 $postgres->psql(q{alter table shop.odd add constraint odd_v check (v < 3)});
-$session = hold('odd');
+$session = $postgres->hold('select count(*) from shop.odd');
 resync('odd');
 ok(poll_until(\&shadow_is_there, 60), 'a copy is on its way');
 ok($postgres->poll(q{select last_error_detail is not null from pg_stat_cdc_table where source_table = 'odd'}), 'it is complete');
 $source->sql('update shop.odd set v = v + 1 where id = 1', 'insert into shop.odd values (3, 3)');
 $pipeline->wait_for_table_state('odd', 'stopped');
-let_go($session);
+$postgres->release($session);
 like($pipeline->table_status('odd', 'last_error'), qr/"odd_v"/, 'a check constraint holds in the copy too');
 like($pipeline->table_status('odd', 'last_error'), qr/relation "odd"/, 'and the error names the table, not what it is copied into');
 ok(poll_until(sub { return !shadow_is_there() }, 60), 'its shadow goes');

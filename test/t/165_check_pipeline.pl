@@ -45,14 +45,11 @@ like($lines->(q{"check" = 'position'}), qr/\|ok\|/, 'with its position');
 
 # somebody holds a lock: the check does not wait
 {
-	open(my $session, '|-', $postgres->bindir . '/psql', '-qXAt', '-o', '/dev/null', '-h', $postgres->host, '-p', $postgres->port, '-U', 'postgres', '-d', 'postgres')
-	  or die "psql: $!";
-	$session->autoflush(1);
-	print $session "begin; lock table shop.d in access exclusive mode;\n";
+	my $session = $postgres->hold('lock table shop.d in access exclusive mode');
 	ok($postgres->poll("select count(*) from pg_locks where mode = 'AccessExclusiveLock' and granted and relation = 'shop.d'::regclass", '1'), 'a session locks a table');
 	like($postgres->psql(q{set statement_timeout = '60s'; select "check", status, detail from cdc_check_pipeline('shop_in') where "check" = 'table shop.d'}),
 		qr/\|warning\|.*is locked by somebody/, 'a table that is locked');
-	close($session);
+	$postgres->release($session);
 }
 
 # the source: purged log

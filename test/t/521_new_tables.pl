@@ -16,18 +16,6 @@ sub history { my ($where) = @_; return $postgres->psql("select source_table, arr
 sub tables { return $postgres->psql(q{select string_agg(source_schema || '.' || source_table, ' ' order by source_schema, source_table) from pg_stat_cdc_table where state = 'streaming'}); }
 sub settle { $pipeline->wait_for_catchup->wait_for_state('streaming')->wait_for_tables->wait_for_catchup; return $pipeline; }
 
-# A session that reads a table, and keeps its lock until it lets go.
-sub hold
-{
-	my ($table) = @_;
-	open(my $session, '|-', "$postgres->{bindir}/psql -XAtq -h $postgres->{dir} -p $postgres->{port} -U postgres -d postgres >/dev/null 2>&1") or die "psql: $!";
-	$session->autoflush(1);
-	print $session "begin; select count(*) from $table;\n";
-	$postgres->poll(q{select count(*) from pg_stat_activity where state = 'idle in transaction'}, '1') or die "the session did not get its lock\n";
-	return $session;
-}
-sub let_go { my ($session) = @_; local $SIG{PIPE} = 'IGNORE'; print $session "commit;\n"; close($session); return; }
-
 $source->sql('create database shop', 'create database other', 'create table shop.base (id int primary key, v int)', 'insert into shop.base values (1, 1), (2, 2)',
 	'create table other.model (id int primary key, name varchar(20) not null default \'x\')', 'insert into other.model values (5, \'five\')');
 $pipeline->{tables} = '{shop.*,!shop.private*}';
@@ -62,14 +50,14 @@ is($postgres->psql('select count(*) from shop.like_it'), '0', 'D20: by the sessi
 is(history(q{kinds = '{truncate_table}'}), "plain|truncate_table|applied|TRUNCATE ONLY shop.plain\nlike_it|truncate_table|applied|TRUNCATE ONLY shop.like_it", 'D20: both are noted, and no other table');
 is($postgres->psql(q{select statement from cdc_schema_history where source_table = 'plain' and kinds = '{truncate_table}'}), 'truncate table shop.plain', 'with the statement');
 # somebody reads the target: the stream waits, and says for whom
-my $reader = hold('shop.plain');
+my $reader = $postgres->hold('select count(*) from shop.plain');
 $source->sql('truncate shop.plain', 'insert into shop.base values (3, 3)');
 my $pid = $postgres->psql(q{select pid from pg_stat_activity where state = 'idle in transaction'});
 ok($postgres->poll(qq{select last_error || ' ' || last_error_detail from pg_stat_cdc_table where source_table = 'plain'},
 	qq{target of source table "shop.plain" waits to be altered Sessions that use it: $pid. The stream of the whole pipeline waits for them.}, 60), 'the table\'s row says who is in the way')
   or diag($postgres->{last});
 is($postgres->psql(q{select count(*) from shop.base where id = 3}), '0', 'the stream waits for a session that reads the target');
-let_go($reader);
+$postgres->release($reader);
 settle();
 is($postgres->psql('select count(*) from shop.plain'), '0', 'and goes on when it is done');
 is($pipeline->table_status('plain', 'last_error'), '', 'the notice goes');

@@ -5,16 +5,14 @@
 use strict;
 use warnings;
 
-use CdcBridge::Env qw(poll_until);
+use CdcBridge::Env qw(poll_until random_seed);
 use CdcBridge::Pipeline;
 use CdcBridge::Postgres;
 use CdcBridge::Source;
 use Test::More;
 use Time::HiRes qw(time);
 
-my $seed = $ENV{CDC_TEST_SEED} // int(rand(1e9));
-note("CDC_TEST_SEED=$seed");
-srand($seed);
+my $seed = random_seed();
 my $source = CdcBridge::Source->new(args => ['--innodb-lock-wait-timeout=2']);
 $source->{seed} = $seed;
 my $postgres = CdcBridge::Postgres->new;

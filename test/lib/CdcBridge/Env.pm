@@ -18,7 +18,7 @@ use IO::Socket::INET;
 use POSIX ();
 use Time::HiRes qw(time);
 
-our @EXPORT_OK = qw(after_poll close_inherited tree build_dir servers_dir free_port is_polling new_folder poll_until spawn reap run_program slurp timeout
+our @EXPORT_OK = qw(after_poll close_inherited tree build_dir servers_dir free_port is_polling new_folder poll_until random_seed spawn reap run_program slurp timeout
   with_template copy_tree);
 
 my $tree;
@@ -38,6 +38,15 @@ BEGIN
 sub tree { return $tree; }
 sub build_dir { return $ENV{CDC_BUILD_DIR} // "$tree/build"; }
 sub servers_dir { return build_dir() . '/servers'; }
+
+# The seed of a random test, from CDC_TEST_SEED or made up; rand() goes by it, and it is printed.
+sub random_seed
+{
+	my $seed = $ENV{CDC_TEST_SEED} // int(rand(1e9));
+	print "# CDC_TEST_SEED=$seed\n";
+	srand($seed);
+	return $seed;
+}
 
 # Seconds that a poll waits before it counts as failed; the same variable as in PostgreSQL's own tests.
 sub timeout { return $ENV{PG_TEST_TIMEOUT_DEFAULT} || 180; }

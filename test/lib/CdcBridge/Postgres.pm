@@ -285,6 +285,7 @@ sub hold
 sub release
 {
 	my ($self, $session) = @_;
+	local $SIG{PIPE} = 'IGNORE';    # it may have been ended
 	print $session "commit;\n";
 	return close($session);
 }
